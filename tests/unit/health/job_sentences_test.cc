@@ -116,8 +116,8 @@ const std::vector<SentencesOfJob>& SentencesOfJobs() {
          }
        },
        {"trainer rep_1 has ended: exit code 0", "trainer rep_1 started again, pid 104, restart 1",
-        "trainer rep_1 has ended: exit code 0", "trainer rep_1 started again, pid 105, restart 1",
-        "trainer rep_1 has ended: exit code 0", "trainer rep_1 started again, pid 106, restart 1"},
+        "trainer rep_1 has ended: exit code 0", "trainer rep_1 started again, pid 105, restart 2",
+        "trainer rep_1 has ended: exit code 0", "trainer rep_1 started again, pid 106, restart 3"},
        {"restarting: trainer rep_1 restarts again and again"}},
       {[](RunningJob& job) { job.Ends(0); }, {"the command has ended with exit code 0"}, {}},
       {[](RunningJob& job) { job.Ends(3); }, {"the command has ended with exit code 3"}, {}},

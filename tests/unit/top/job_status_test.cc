@@ -14,29 +14,28 @@ std::string Answer(const std::string& more) { return R"({"job": "dlrm", "now_ms"
 TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
   const auto status = ParseJobStatus(Answer(
       R"("health": {"state": "degraded", "since_ms": 2000, "exit_code": null, "title": "Degraded", "text": "",
-                     "reasons": [{"kind": "died", "text": "rep_2 died: SIGKILL (by whom?)", "headline": "rep_2 died: SIGKILL"}]
-},
+                     "reasons": [{"kind": "died", "text": "rep_2 died: SIGKILL; in data", "headline": "rep_2 died: SIGKILL"}]},
          "delivery": {"text": "pushes to gw:9091 fail: refused", "since_ms": null},
          "throughput": {"name": "samples", "now": 12.5, "last_10m": 13, "slowest": null},
          "progress": {"steps_per_second": 1.5, "step": 812, "planned_steps": 10000, "remaining_seconds": null},
          "workers": [{"role": "trainer", "instance": "rep_2", "process": "1", "is_rank": false, "up": false, "state": "died", "state_since_ms": 1000,
                       "restarts": 3, "resident_bytes": null, "last_exit": "SIGKILL"}])"));
   ASSERT_TRUE(status.ok()) << status.error();
-EXPECT_EQ(status.value().state, ShownJobState::kDegraded);
-EXPECT_EQ(status.value().since_ms, 2000);
-EXPECT_EQ(status.value().reasons, (std::vector<std::string>{"rep_2 died: SIGKILL", "pushes to gw:9091 fail: refused"}));
-EXPECT_EQ(status.value().throughput, 12.5);
-EXPECT_EQ(status.value().title, "Degraded");
-EXPECT_EQ(status.value().step, 812);
-EXPECT_EQ(status.value().planned_steps, 10000);
-EXPECT_EQ(status.value().remaining_seconds, std::nullopt);
-ASSERT_EQ(status.value().ranks.size(), 1U);
-const Rank& rank = status.value().ranks[0];
-EXPECT_EQ(rank.Name(), "trainer rep_2/1");
-EXPECT_EQ(rank.state, RankState::kDied);
-EXPECT_EQ(rank.restarts, 3U);
-EXPECT_FALSE(rank.is_rank);
-EXPECT_EQ(rank.resident_bytes, std::nullopt);
+  EXPECT_EQ(status.value().state, ShownJobState::kDegraded);
+  EXPECT_EQ(status.value().since_ms, 2000);
+  EXPECT_EQ(status.value().reasons, (std::vector<std::string>{"rep_2 died: SIGKILL", "pushes to gw:9091 fail: refused"}));
+  EXPECT_EQ(status.value().throughput, 12.5);
+  EXPECT_EQ(status.value().title, "Degraded");
+  EXPECT_EQ(status.value().step, 812);
+  EXPECT_EQ(status.value().planned_steps, 10000);
+  EXPECT_EQ(status.value().remaining_seconds, std::nullopt);
+  ASSERT_EQ(status.value().ranks.size(), 1U);
+  const Rank& rank = status.value().ranks[0];
+  EXPECT_EQ(rank.Name(), "trainer rep_2/1");
+  EXPECT_EQ(rank.state, RankState::kDied);
+  EXPECT_EQ(rank.restarts, 3U);
+  EXPECT_FALSE(rank.is_rank);
+  EXPECT_EQ(rank.resident_bytes, std::nullopt);
 }
 
 TEST(ParseJobStatus, DerivesTheStatesOfAnOlderAgent) {

@@ -26,12 +26,13 @@ Identity Rank(int number) { return {"dlrm", {{"instance", "rep_" + std::to_strin
 
 // A job whose parts can be changed.
 struct Job {
-  HealthReport health{.state = JobState::kRunning};
+  HealthReport health;
   RankReport ranks;
   NotFiniteReport not_finite;
   std::optional<Throughput> throughput = Throughput{.name = "my_app_steps_total", .now = 100, .last_10m = 100};
 
   explicit Job(const std::vector<WorkerState>& states = std::vector<WorkerState>(4, WorkerState::kRunning)) {
+    health.state = JobState::kRunning;
     for (size_t i = 0; i < states.size(); ++i) Worker("trainer", i, states[i]);
     ranks.judged = {{.role = "trainer", .ranks = states.size(), .measured = StragglerJudge::kNeeded}};
   }
@@ -64,7 +65,7 @@ struct Job {
     verdict.identity = Rank(3);
     verdict.phase = "data";
     verdict.step = 812;
-    verdict.waited = seconds(94);
+    verdict.in_phase = seconds(94);
     verdict.waiting = 3;
     ranks.awaited = {{verdict, {}}};
     return *this;
@@ -151,7 +152,7 @@ TEST(HeadlineOf, IsTheFirstClauseOfADeath) {
 TEST(SituationOf, IsOfAJobWithoutReasons) {
   using enum WorkerState;
   const auto said = [](const Job& job) { return SituationOf(job.Status()); };
-  EXPECT_EQ(said(Job({}).Over(JobState::kWaiting, {})), "no worker has started yet");
+  EXPECT_EQ(said(Job(std::vector<WorkerState>()).Over(JobState::kWaiting, {})), "no worker has started yet");
   EXPECT_EQ(said(Job()), "all workers are well");
   EXPECT_EQ(said(Job({kRunning, kStarting})), "1 of 2 ranks starting");
   EXPECT_EQ(said(Job({kRunning, kIdle, kStarting})),

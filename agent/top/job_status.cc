@@ -34,6 +34,7 @@ bool IsTrue(const dom::object& object, const char* key) {
 }
 
 RankState StateOf(const dom::object& worker, const std::string& last_exit) {
+  if (IsTrue(worker, "slow")) return RankState::kSlow;
   const std::string state = TextOf(worker, "state");
   for (const RankState known :
        {RankState::kDied, RankState::kHung, RankState::kRunning, RankState::kStarting, RankState::kIdle, RankState::kExited}) {
@@ -147,6 +148,8 @@ const char* ToString(RankState state) {
       return "died";
     case RankState::kHung:
       return "hung";
+    case RankState::kSlow:
+      return "slow";
     case RankState::kStarting:
       return "starting";
     case RankState::kIdle:

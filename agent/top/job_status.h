@@ -18,7 +18,7 @@
 namespace persia::agent {
 
 // The worst first.
-enum class RankState : uint8_t { kDied, kHung, kRunning, kStarting, kIdle, kExited };
+enum class RankState : uint8_t { kDied, kHung, kSlow, kRunning, kStarting, kIdle, kExited };
 // Whether the process lives.
 [[nodiscard]] constexpr bool IsUp(RankState state) { return state != RankState::kDied && state != RankState::kExited; }
 enum class ShownJobState : uint8_t { kFailed, kHung, kDegraded, kRunning, kWaiting, kFinished };

@@ -31,7 +31,7 @@ def train(rank, barrier, gradients):
     from persia_metrics import Gauge, Histogram, count_samples, phase, set_step, set_total_steps
     loss = Gauge("my_app", "loss", "Training loss.")
     norm = Gauge("my_app", "gradient_norm", "Length of the mean gradient.")
-    load = Histogram("my_app", "load_seconds", "Time to load a batch.", [0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1])
+    load = Histogram("my_app", "load_seconds", "Time to load a batch.", bounds=[0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1])
     noise = random.Random(rank)
     wanted, weights = [i / SIZE for i in range(SIZE)], [0.0] * SIZE
     set_total_steps(STEPS)

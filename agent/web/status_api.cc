@@ -80,7 +80,8 @@ Json ThroughputOfWorker(const AgentStatus& status, const WorkerKey& key, bool up
   return rank == status.throughput->ranks.end() ? Json() : Json(rank->second);
 }
 
-Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clock::time_point now) {
+Json WorkersJson(const AgentStatus& status, const std::vector<HealthReport::Reason>& reasons, const Snapshot& snapshot,
+                 system_clock::time_point now) {
   const double now_seconds = static_cast<double>(UnixMs(now)) / 1000;
   Json out = Json::array();
   for (const auto& [key, worker] : WorkersIn(snapshot)) {
@@ -90,6 +91,8 @@ Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clo
     const bool has_health = health != status.health->workers.end();
     const bool has_phase = has_health && !health->second.phase.empty();
     const bool up = worker.Value("up") == 1;
+    const bool is_slow = std::ranges::any_of(
+        reasons, [&key](const HealthReport::Reason& reason) { return reason.kind == "slow" && reason.worker == key; });
     const double changed = worker.Value("last_change_timestamp_seconds");
     const Json unchanged = std::isnan(changed) ? Json() : Json(std::max(0.0, now_seconds - changed));
     out.push_back({{"role", role},
@@ -111,6 +114,7 @@ Json WorkersJson(const AgentStatus& status, const Snapshot& snapshot, system_clo
                    {"phase", has_phase ? Json(health->second.phase) : Json()},
                    {"phase_since_ms", has_phase ? Json(UnixMs(health->second.phase_since)) : Json()},
                    {"step", has_health && health->second.step ? Json(*health->second.step) : Json()},
+                   {"slow", is_slow && up},
                    {"hung", has_health && health->second.state == WorkerState::kHung},
                    {"last_exit", worker.last_exit}});
   }
@@ -192,10 +196,10 @@ Json NotFiniteJson(const NotFiniteReport& report) {
   return values;
 }
 
-Json HealthJson(const AgentStatus& status) {
+Json HealthJson(const AgentStatus& status, const std::vector<HealthReport::Reason>& all) {
   const HealthReport& health = *status.health;
   Json reasons = Json::array();
-  for (const HealthReport::Reason& reason : ReasonsOf(status)) reasons.push_back(ReasonJson(reason));
+  for (const HealthReport::Reason& reason : all) reasons.push_back(ReasonJson(reason));
   return {{"state", Name(health.state)},
           {"title", TitleOf(health)},
           {"text", SituationOf(status)},
@@ -229,6 +233,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
   const History::Stats& history = status.history;
   Json gateways = Json::array();
   for (const GatewayStatus& gateway : status.gateways) gateways.push_back(GatewayJson(gateway));
+  const std::vector<HealthReport::Reason> reasons = ReasonsOf(status);
   Json verdicts = VerdictsJson(*status.ranks);
   verdicts["text"] = ComparisonOf(status);
   return AnswerWith(
@@ -240,7 +245,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"push_interval_seconds", Seconds(status.push_interval)},
        {"gateway", GatewayJson(Total(status))},
        {"gateways", std::move(gateways)},
-       {"health", HealthJson(status)},
+       {"health", HealthJson(status, reasons)},
        {"delivery", DeliveryJson(status)},
        {"deaths", DeathsJson(*status.health->deaths)},
        {"verdicts", std::move(verdicts)},
@@ -258,7 +263,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
          {"max_bytes", history.options.max_bytes},
          {"collections", history.entries},
          {"oldest_ms", history.oldest_unix_ms ? Json(*history.oldest_unix_ms) : Json()}}},
-       {"workers", newest == nullptr ? Json::array() : WorkersJson(status, *newest, now)}});
+       {"workers", newest == nullptr ? Json::array() : WorkersJson(status, reasons, *newest, now)}});
 }
 
 }  // namespace persia::agent

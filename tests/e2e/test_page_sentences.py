@@ -105,8 +105,8 @@ TABLE = [
         ["91.5 %", "data 5.0 %, sync 3.5 %", ""],
     ),
     ("goodputTile(status)", status(goodput={"ratio": 0.1, "bucket_seconds": {"compute": 1, "other": 9}}), ["10.0 %", "other 90.0 %", ""]),
-    ("goodputTile(status)", status(goodput={"ratio": 1, "bucket_seconds": {"compute": 1}}), ["100 %", "no time lost", ""]),
-    ("describeGoodput(status.goodput)", status(goodput=goodput(compute=1)), "The ranks computed steps that are kept in 100 % of their time: no restarts, no steps redone."),
+    ("goodputTile(status)", status(goodput={"ratio": 1, "bucket_seconds": {"compute": 1}}), ["100.0 %", "no time lost", ""]),
+    ("describeGoodput(status.goodput)", status(goodput=goodput(compute=1)), "The ranks computed steps that are kept in 100.0 % of their time: no restarts, no steps redone."),
     (
         "describeGoodput(status.goodput)",
         status(goodput=goodput(restarts=2, redone_steps=None, mean_time_to_repair_seconds=41, seconds_without_phases=60, compute=1, other=9)),

@@ -1,6 +1,5 @@
 // The card of a family with its live chart. It requests data only while it is on the screen and the view's window has moved.
 import { get } from './api.js';
-import { bandOf, outliersOf } from './bands.js';
 import { drawnRows, oddOf, valueRange, withOdd } from './chart_data.js';
 import { make, setText } from './dom.js';
 import { focusKey, focusParameters, setFocus } from './focus.js';
@@ -9,6 +8,7 @@ import { HeatMap } from './heat_map.js';
 import { naturally, nameSets, sortKey } from './labels.js';
 import { showLegend } from './legend.js';
 import { lineStyle } from './line_style.js';
+import { manyOf } from './many.js';
 import { MetricCard } from './metric_card.js';
 import { drawBand, drawEvents, drawOdd } from './underlay.js';
 import { view } from './view.js';
@@ -59,7 +59,10 @@ export class ChartCard extends MetricCard {
     this.heatMap = new HeatMap({ onPick: (i) => this.pick(i), onPoint: (...place) => this.point(...place) });
     this.odds = make('p.odd', { hidden: '' });
     // The cards of a row are of one height: the plot of one without a heat map is higher.
-    new ResizeObserver(() => this.graph?.resize()).observe(plot);
+    new ResizeObserver(() => {
+      this.graph?.resize();
+      if (this.graph) this.drawHeatMap();
+    }).observe(plot);
     this.element.append(plot, this.heatMap.element, this.odds, this.legend, this.more);
     this.element.addEventListener('keydown', (event) => this.onKey(event));
     this.pointer = null; // x of the mouse, which may be between two points
@@ -156,31 +159,11 @@ export class ChartCard extends MetricCard {
     this.odd = oddOf(lines, times);
     this.isBand = many && this.sets.length > this.limit;
     if (this.isBand) {
-      this.setBand(times, variants);
+      Object.assign(this, manyOf(this.sets, variants, times));
       return;
     }
     this.lines = this.sets.flatMap((set) => set.lines);
     this.rows = times.map((time, i) => [time, ...this.lines.map((line) => line.values[line.variant < 0 ? i - shift : i] ?? null)]);
-  }
-
-  // Lines of the lowest, the middle and the highest value, and of the series that lie apart. Of quantiles, the middle one.
-  setBand(times, variants) {
-    const nearest = [...variants.keys()].sort((a, b) => Math.abs(variants[a] - 0.5) - Math.abs(variants[b] - 0.5))[0];
-    const of = this.sets.map((set) => set.lines.find(({ variant }) => variant === nearest) ?? set.lines[0]);
-    const series = of.map(({ values }) => values);
-    const band = bandOf(series, times.length);
-    this.bandName = of[0].name;
-    this.heat = { series, times };
-    const edges = ['min', 'median', 'max'].map((name, i) => ({ set: null, band: i, variant: 0, name }));
-    // Of the highest quantile, the middle of all series alone.
-    const highest = variants.length - 1;
-    const isApart = highest > nearest;
-    const tails = isApart ? this.sets.map((set) => set.lines.find(({ variant }) => variant === highest)).filter(Boolean) : [];
-    const tail = isApart ? bandOf(tails.map(({ values }) => values), times.length).map(([, middle]) => middle) : null;
-    if (isApart) edges.push({ set: null, band: 3, variant: 0, name: tails[0]?.name ?? '' });
-    const outliers = outliersOf(series, times.length).map((i) => of[i]);
-    this.lines = [...edges, ...outliers];
-    this.rows = times.map((time, i) => [time, ...band[i], ...(tail ? [tail[i]] : []), ...outliers.map(({ values }) => values[i] ?? null)]);
   }
 
   draw() {
@@ -272,7 +255,7 @@ export class ChartCard extends MetricCard {
       highlightCallback: (_, ms) => view.moveCursor(ms, this),
       unhighlightCallback: () => view.moveCursor(null),
       underlayCallback: (context, area, graph) => {
-        if (this.isBand) drawBand({ rows: this.rows, color: lineStyle(this, this.lines[0]).color }, context, area, graph);
+        if (this.isBand && this.hasBand) drawBand({ rows: this.rows, color: lineStyle(this, this.lines[0]).color }, context, area, graph);
         drawOdd(this, context, area, graph);
         drawEvents(context, area, graph);
       },

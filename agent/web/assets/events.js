@@ -14,7 +14,9 @@ export function addEvents(events) {
     const id = JSON.stringify(event);
     if (known.has(id)) continue;
     const { timestamp, name, type, metadata, pid, ...labels } = event;
-    const more = Object.entries(metadata ?? {}).map(([key, value]) => `${key}=${typeof value === 'object' ? JSON.stringify(value) : value}`);
+    // The sentence of an event of the agent says the rest.
+    const said = type === 'persia.agent' && metadata?.text;
+    const more = said ? [said] : Object.entries(metadata ?? {}).map(([key, value]) => `${key}=${typeof value === 'object' ? JSON.stringify(value) : value}`);
     const who = [type, labels.role, labels.instance, pid && `pid ${pid}`].filter(Boolean).join(' · ');
     view.events.push({ id, timestamp, name, who, more: more.join(', ') });
   }

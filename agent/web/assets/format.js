@@ -40,6 +40,9 @@ function grouped(value, most, least = 0) {
   return formats.get(key).format(value);
 }
 
+// "1,000"
+export const whole = (value) => grouped(Math.floor(value), 0);
+
 // Three digits, and all before the point.
 function digits(value) {
   const size = Math.abs(value);

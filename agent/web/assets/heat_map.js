@@ -10,6 +10,7 @@ const ABOVE = [213, 94, 0];
 const BELOW = [0, 114, 178];
 const ODD = [180, 0, 120]; // NaN and infinite values
 const LEAST_SCALE = 0.1; // of the middle
+const ALIKE = 0.25; // of the scale: less cannot be seen
 
 export class HeatMap {
   // `onPick`: called with a row's index. `onPoint`: with a row's and a point's index, or nothing when the pointer leaves.
@@ -29,11 +30,14 @@ export class HeatMap {
     return [part(offsetY, this.element.clientHeight, this.rows), Math.max(point, 0)];
   }
 
-  // `series`: arrays of values; `times`: of their points; `from`, `to`: the time that the chart above shows within its `area`.
-  draw({ series, times, from, to, area }) {
+  // `series`: arrays of values; `times`: of their points; `middles`: of each series, the values that it is compared with; `from`, `to`:
+  // the time that the chart above shows within its `area`. Hidden if the series are alike.
+  draw({ series, times, middles, from, to, area }) {
     Object.assign(this, { times, from, to, rows: series.length });
     const { element } = this;
-    element.hidden = false;
+    const distances = this.distancesOf(series, middles);
+    element.hidden = distances.every((of) => of.every((each) => Math.abs(each ?? 0) < ALIKE));
+    if (element.hidden) return;
     const height = Math.min(Math.max(ROW_PX * series.length, LEAST_PX), MOST_PX);
     const width = Math.max(Math.floor(area.w), 1);
     Object.assign(element, { width, height });
@@ -41,7 +45,6 @@ export class HeatMap {
     element.style.height = `${height}px`;
     element.style.width = `${width}px`;
     const context = element.getContext('2d');
-    const distances = this.distancesOf(series, times.length);
     const xOf = (time) => ((time - from) / (to - from)) * width;
     const step = times.length > 1 ? times[1] - times[0] : to - from;
     for (let i = 0; i < times.length; i++) {
@@ -53,19 +56,18 @@ export class HeatMap {
   }
 
   // From -1 to 1 of the usual distance from the middle; null: no value, NaN: no number.
-  distancesOf(series, points) {
-    const middles = Array.from({ length: points }, (_, i) => median(series.map((values) => values[i]).filter(Number.isFinite)));
+  distancesOf(series, middles) {
     const all = [];
-    const distances = series.map((values) =>
-      Array.from({ length: points }, (_, i) => {
+    const distances = series.map((values, at) =>
+      middles[at].map((middle, i) => {
         const value = values[i] ?? null;
         if (value === null || !Number.isFinite(value)) return value === null ? null : NaN;
-        all.push(Math.abs(value - middles[i]));
-        return value - middles[i];
+        all.push(Math.abs(value - middle));
+        return value - middle;
       }),
     );
     all.sort((a, b) => a - b);
-    const middle = median(middles.filter(Number.isFinite)) ?? 0;
+    const middle = median([...new Set(middles)].flat().filter(Number.isFinite)) ?? 0;
     // A rank that is apart all the time sets the scale, even if it is one of a thousand.
     const usual = distances.map((of) => median(of.filter(Number.isFinite).map(Math.abs)) ?? 0);
     const most = usual.reduce((a, b) => Math.max(a, b), 0);

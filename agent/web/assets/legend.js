@@ -19,8 +19,8 @@ export function showLegend(card) {
   const sets = lines.length > 0 ? card.sets : [];
   const names = nameSets(sets.map((set) => set.labels));
   const share = card.isShare ? 'share of the time' : card.rate && 'per second';
-  const band = isBand && [card.bandName, `${sets.length} series`].filter(Boolean).join(' of ');
-  setText(kind, [share, band, names.common, names.by && `by ${names.by}`].filter(Boolean).join(' · '));
+  const by = names.by && !(isBand && !card.hasBand) && `by ${names.by}`;
+  setText(kind, [share, isBand && card.manyText, names.common, by].filter(Boolean).join(' · '));
   kind.title = kind.textContent;
   const named = new Map(sets.map((set, i) => [set.id, sets.length > 1 ? names.each[i] : '']));
   const key = JSON.stringify([view.theme, isBand, lines.map((line) => [line.name, line.set && named.get(line.set.id)])]);

@@ -1,7 +1,7 @@
 // The machine under the ranks: memory, processors, pressure, disks and network of the job, and what each rank uses of it, with its GPUs.
 import { byId, make, setText } from './dom.js';
 import { setFocus } from './focus.js';
-import { number } from './format.js';
+import { number, whole } from './format.js';
 import { naturally } from './labels.js';
 import { tile } from './status.js';
 
@@ -129,7 +129,6 @@ function describeErrors({ xids, ecc_errors: ecc }) {
   return listed([...numbers, ...memory]) || 'none';
 }
 
-const whole = (value) => value.toLocaleString('en');
 const share = (ratio) => (ratio === null ? '–' : `${Math.round(100 * ratio)} %`);
 
 const memoryOf = ({ proportional_bytes: used, swapped_bytes: swapped }) => listed([bytes(used), swapped > 0 && `${bytes(swapped)} in swap`]);
@@ -228,7 +227,7 @@ export function showMachine(status) {
     fillRow(body.children[i], of, hasGpus);
   });
   byId('machine-more').hidden = rows.length === all.length;
-  setText(byId('machine-all'), `Show all ${all.length}`);
+  setText(byId('machine-all'), `Show all ${whole(all.length)}`);
   const names = [...new Set([...showFacts(machine), ...all.filter(needsLook).map((row) => (hasNoRank(row) ? `GPU ${row.gpu.gpu}` : row.instance))])];
   const more = names.length > 5 ? `, and ${names.length - 5} more` : '';
   setText(byId('machine-count'), names.length === 0 ? 'nothing is near its limit' : `look at ${names.slice(0, 5).join(', ')}${more}`);

@@ -50,6 +50,9 @@ export function groupFamilies(families, pins) {
     if (!sections.has(id)) sections.set(id, { id, title: '', prefix: '', isOwn: false, entries: [], ...section });
     sections.get(id).entries.push({ family, last });
   }
+  // Of a program's metrics, the loss is looked at first.
+  const isLoss = ({ family }) => /(^|_)loss(_|$)/.test(family.name);
+  for (const { isOwn, entries } of sections.values()) if (!isOwn) entries.sort((a, b) => isLoss(b) - isLoss(a));
   sections.get(PINNED)?.entries.sort((a, b) => pins.indexOf(a.family.name) - pins.indexOf(b.family.name));
   return [...sections.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -1,6 +1,6 @@
 // The four tiles about the job, and the line about the agent: its pushes, series and history.
 import { byId, make, setChildren, setText } from './dom.js';
-import { ago, duration, number } from './format.js';
+import { ago, duration, number, whole } from './format.js';
 import { goodputTile } from './goodput.js';
 import { progressTile, speedTile } from './progress.js';
 
@@ -38,10 +38,10 @@ export function workersTile({ workers }) {
   const of = (states) => states.map((state) => [count((worker) => worker.state === state), state]).filter(([n]) => n > 0);
   const bad = of(['died', 'hung']);
   const ofRanks = (states) => states.map((state) => [count((worker) => worker.is_rank && worker.state === state), state]).filter(([n]) => n > 0);
-  const parts = [...bad, ...ofRanks(['idle', 'starting'])].map(([n, state]) => `${n} ${state}`);
+  const parts = [...bad, ...ofRanks(['idle', 'starting'])].map(([n, state]) => `${whole(n)} ${state}`);
   const restarts = workers.reduce((sum, worker) => sum + (worker.restarts ?? 0), 0);
   const again = restarts === 0 ? 'no restarts' : restarts === 1 ? '1 restart' : `${restarts} restarts`;
-  return [`${up} of ${ranks} up`, [...(parts.length > 0 ? parts : ['none died or hung']), again].join(', '), bad.length > 0 ? 'bad' : ''];
+  return [`${whole(up)} of ${whole(ranks)} up`, [...(parts.length > 0 ? parts : ['none died or hung']), again].join(', '), bad.length > 0 ? 'bad' : ''];
 }
 
 // ---- the line about the agent ----
@@ -52,11 +52,11 @@ function describePushes({ gateway, gateways, push_interval_seconds: interval }) 
   const age = gateway.last_success_age_seconds;
   const last = age !== null ? `the last one ${ago(age)}` : gateway.pushes > 0 ? 'none has arrived' : 'none yet';
   const failed = gateway.failed > 0 ? `, ${gateway.failed} failed` : '';
-  return `${gateway.pushes.toLocaleString('en')} pushes ${to}${failed}, ${last}, one every ${number(interval, 'seconds')}`;
+  return `${whole(gateway.pushes)} pushes ${to}${failed}, ${last}, one every ${number(interval, 'seconds')}`;
 }
 
 function describeSeries({ series, segments: { live, ended, refused } }) {
-  return `${series.toLocaleString('en')} series in ${live} live segments${ended > 0 ? `, ${ended} ended` : ''}${refused > 0 ? `, ${refused} refused` : ''}`;
+  return `${whole(series)} series in ${whole(live)} live segments${ended > 0 ? `, ${whole(ended)} ended` : ''}${refused > 0 ? `, ${whole(refused)} refused` : ''}`;
 }
 
 function describeHistory({ history, now_ms: now }) {

@@ -1,7 +1,7 @@
 // The table of workers: the worst first, sorted by any column, filtered. A click on a worker filters all charts to it.
 import { byId, make, setText } from './dom.js';
 import { focusKey, setFocus } from './focus.js';
-import { ago, clock, duration, number } from './format.js';
+import { ago, clock, duration, number, whole } from './format.js';
 import { naturally } from './labels.js';
 import { view } from './view.js';
 
@@ -46,7 +46,7 @@ const byName = (a, b) => a.place - b.place;
 const byNumber = (of) => (a, b) => (of(a) ?? -Infinity) - (of(b) ?? -Infinity);
 // As long as the reader has not chosen a column: those that need a look, then all others by name.
 const worstFirst = (a, b) => badness(a) - badness(b);
-const badness = ({ state, isSlow }) => (BAD.includes(state) ? BAD.indexOf(state) : BAD.length + (isSlow ? 0 : 1));
+const badness = ({ state, slow }) => (BAD.includes(state) ? BAD.indexOf(state) : BAD.length + (slow ? 0 : 1));
 
 // [title, text of a cell, order]
 const COLUMNS = [
@@ -116,8 +116,8 @@ function fillRow(row) {
     row.children[1].append(make('span.badge'), ' ', make('span.phase'));
   }
   row.setAttribute('aria-selected', String(focusKey() === row.dataset.worker));
-  row.className = BAD.includes(worker.state) ? `bad ${worker.state}` : worker.up ? `up ${worker.state}${worker.isSlow ? ' slow' : ''}` : 'ended';
-  setText(row.children[1].firstChild, worker.isSlow ? 'slow' : worker.state);
+  row.className = BAD.includes(worker.state) ? `bad ${worker.state}` : worker.up ? `up ${worker.state}${worker.slow ? ' slow' : ''}` : 'ended';
+  setText(row.children[1].firstChild, worker.slow ? 'slow' : worker.state);
   setText(row.children[1].lastChild, worker.phase && worker.phase !== 'other' ? phaseOf(worker) : '');
   COLUMNS.forEach(([, text], column) => {
     if (text) setText(row.children[column], String(text(worker)));
@@ -145,14 +145,12 @@ function matches(worker) {
 // The status with what the table adds to each worker.
 export function showWorkers(status) {
   last = status;
-  const { workers, now_ms: now, verdicts, throughput } = status;
-  const slow = [...verdicts.stragglers, throughput?.slowest].filter(Boolean).map(({ role, instance }) => `${role}\n${instance}\n0`);
+  const { workers, now_ms: now } = status;
   if (byId('workers-head').children.length === 0) makeHead();
   byId('workers').hidden = workers.length === 0;
   const patience = 2000 * Math.max(status.push_interval_seconds, 1);
   place(workers);
   for (const worker of workers) {
-    worker.isSlow = worker.up && slow.includes(worker.key);
     worker.share = cpuShare(worker, now, patience);
     worker.inPhase = worker.phase_since_ms === null ? null : (now - worker.phase_since_ms) / 1000;
     worker.upFor = worker.up && worker.start_time_ms !== null ? (now - worker.start_time_ms) / 1000 : null;
@@ -180,10 +178,10 @@ export function showWorkers(status) {
     row = row.nextSibling;
   }
   byId('workers-more').hidden = rows.length === sorted.length;
-  setText(byId('workers-all'), `Show all ${sorted.length}`);
+  setText(byId('workers-all'), `Show all ${whole(sorted.length)}`);
   const count = (state) => workers.filter((worker) => worker.state === state).length;
-  const bad = BAD.filter((state) => count(state) > 0).map((state) => `${count(state)} ${state}`);
-  const slower = workers.filter(({ isSlow, state }) => isSlow && !BAD.includes(state)).length;
+  const bad = BAD.filter((state) => count(state) > 0).map((state) => `${whole(count(state))} ${state}`);
+  const slower = workers.filter(({ slow, state }) => slow && !BAD.includes(state)).length;
   if (slower > 0) bad.push(`${slower} slow`);
-  setText(byId('workers-count'), [words.length > 0 ? `${sorted.length} of ${workers.length}` : workers.length, ...bad].join(', '));
+  setText(byId('workers-count'), [words.length > 0 ? `${whole(sorted.length)} of ${whole(workers.length)}` : whole(workers.length), ...bad].join(', '));
 }

@@ -89,8 +89,9 @@ TEST(BuildFrame, JobsThatEndedAreLastAndTheWorstIsFirst) {
       in_state(ShownJobState::kHung, "Hung"),
       in_state(ShownJobState::kFailed, "Failed, exit 3", {"trainer rep_1 died: SIGSEGV"}),
   };
-  EXPECT_EQ(TextOf(BuildFrame(agents, {}, {.width = 130, .height = 0})),
-            R"(top  9 jobs: 1 failed, 1 hung, 1 no answer, 1 degraded, 2 running, 1 waiting, 1 finished, 1 ended  0/0 ranks up  by state
+  EXPECT_EQ(
+      TextOf(BuildFrame(agents, {}, {.width = 130, .height = 0})),
+      R"(top  9 jobs: 1 failed, 1 hung, 1 no answer, 1 degraded, 2 running, 1 waiting, 1 finished, 1 ended  0/0 ranks up  by state
 RANK                                     STATE    SINCE   MEMORY    CPU RESTARTS LAST EXIT
 Failed, exit 3  FAILED, EXIT 3 3m12s  trainer rep_1 died: SIGSEGV
 Hung  HUNG 3m12s

@@ -35,6 +35,8 @@ TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
   EXPECT_EQ(rank.state, RankState::kDied);
   EXPECT_EQ(rank.restarts, 3U);
   EXPECT_FALSE(rank.is_rank);
+  const auto slow = ParseJobStatus(Answer(R"("workers": [{"state": "running", "up": true, "slow": true}])"));
+  EXPECT_EQ(slow.value().ranks[0].state, RankState::kSlow);
   EXPECT_EQ(rank.resident_bytes, std::nullopt);
 }
 

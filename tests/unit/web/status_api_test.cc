@@ -194,7 +194,8 @@ TEST(AnswerStatus, HasTheStateOfEachWorker) {
       workers[0].dump(),
       R"({"role":"","instance":"rep_0","process":"0","is_rank":true,"up":true,"pid":4711,"restarts":0,)"
       R"("start_time_ms":null,"cpu_seconds":1.5,"resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,"throughput":8.5,)"
-      R"("state":"running","state_since_ms":999000000,"phase":"data","phase_since_ms":999001000,"step":812.0,"hung":false,"last_exit":""})");
+      R"("state":"running","state_since_ms":999000000,"phase":"data","phase_since_ms":999001000,"step":812.0,"slow":false,"hung":false,)"
+      R"("last_exit":""})");
   EXPECT_TRUE(workers[2]["phase"].is_null() && workers[2]["phase_since_ms"].is_null() && workers[2]["step"].is_null());
   EXPECT_EQ(workers[1]["up"], false);
   EXPECT_EQ(workers[1]["hung"], false) << "the worker has ended";

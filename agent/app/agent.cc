@@ -5,16 +5,16 @@
 #include <set>
 #include <utility>
 
+#include "app/gateway_setup.h"
 #include "base/task_threads.h"
 #include "web/deaths_json.h"
 
 namespace persia::agent {
 
-Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
+Agent::Agent(AgentSetup setup, Clock& clock)
     : setup_(std::move(setup)),
       clock_(clock),
       created_at_(clock.Now()),
-      routes_(std::move(routes)),
       log_limiter_(std::make_shared<LogLimiter>()),
       options_(setup_.options),
       own_({.identity = AgentIdentity(setup_), .version = setup_.version}),
@@ -35,17 +35,17 @@ Agent::Agent(AgentSetup setup, Clock& clock, PushRoutes routes)
                         own_.TickSkipped(ticks);
                         pace_log_.Bad("late", "a collection took longer than the push interval; ticks are skipped");
                       }}),
-      lanes_(own_, PaceOf(setup_.options)),
+      pusher_({.own = own_, .pace = PaceOf(setup_.options), .host_is_missing = [this] { LogNoGateway(); }}),
       pages_({.setup = setup_,
               .options = options_,
               .collector = collector_,
               .collection = collection_,
               .history = history_,
               .event_log = event_log_,
-              .lanes = lanes_,
+              .pusher = pusher_,
               .own = own_}) {
   own_.SetConfigErrors(setup_.config_errors);
-  lanes_.Use([this] { return routes_.sinks; });
+  if (setup_.gateway) pusher_.Use(setup_.gateway(setup_.options));
 }
 
 Agent::~Agent() {
@@ -87,10 +87,15 @@ std::optional<ServerResponse> Agent::Guard(const ServerRequest& request) {
 
 std::string Agent::listening_at() const { return server_ == nullptr ? "" : server_->address(); }
 
+std::string Agent::PageUrl() const {
+  if (server_ == nullptr) return "";
+  return (web_access_ != nullptr && web_access_->tls() ? "https://" : "http://") + server_->address();
+}
+
 void Agent::Start() {
   SetLogLimiter(log_limiter_);
   remote_.Apply(setup_.options);
-  lanes_.Start();
+  pusher_.Start();
   collector_.Start();
 }
 
@@ -100,10 +105,10 @@ Status Agent::Finish(RemoteWrite::Ending series) {
   const std::shared_ptr<const Snapshot> last = escaper_.Escape(newest);
   collection_.End();
   pages_.End();
-  const PushLanes::Pace pace = PaceOf(*options_.Get());
+  const Pusher::Pace pace = PaceOf(*options_.Get());
   TaskThreads targets("remote finish");
-  targets.Run([&] { remote_.Finish(last, pace.limit, pace.limit_if_away, series); });
-  const Status arrived = lanes_.Finish(last);
+  targets.Run([&] { remote_.Finish(last, pace.last_push, pace.last_push_if_away, series); });
+  const Status arrived = pusher_.Finish(last);
   targets.Join();
   server_.reset();
   return arrived;
@@ -131,13 +136,15 @@ bool Agent::HadWorkers() const {
 }
 
 void Agent::Reconfigure(const AgentOptions& fresh) {
-  const MutexLock lock(reconfiguring_);
-  TakeOver(fresh);
-}
-
-void Agent::GatewaysMoved() {
-  const MutexLock lock(reconfiguring_);
-  TakeOver(*options_.Get());
+  pusher_.SetPace(PaceOf(fresh));
+  // The gateway first: the next collection goes to that of these settings.
+  if (setup_.gateway && !HaveSameGateway(fresh, *options_.Get())) {
+    pusher_.Use(setup_.gateway(fresh));
+  } else {
+    pusher_.TryAgain();
+  }
+  options_.Set(fresh);
+  collector_.SetInterval(fresh.push_interval);
 }
 
 void Agent::PushNow() {
@@ -145,16 +152,10 @@ void Agent::PushNow() {
   collector_.SetInterval(options_.Get()->push_interval);
 }
 
-void Agent::TakeOver(const AgentOptions& fresh) {
-  lanes_.SetPace(PaceOf(fresh));
-  // Gateways first: the next collection goes to the gateways of these settings.
-  if (routes_.changes && routes_.changes(fresh)) {
-    lanes_.Use([&] { return routes_.take(fresh); });
-  } else if (routes_.retry_refused) {
-    routes_.retry_refused();
-  }
-  options_.Set(fresh);
-  collector_.SetInterval(fresh.push_interval);
+void Agent::LogNoGateway() const {
+  const std::string page = PageUrl();
+  LogInfo("gateway.none", "no gateway: gateway_address is not set, and its default, " + AgentOptions().gateway_address +
+                              ", is unknown here" + (page.empty() ? "" : "; the values are at " + page + "/"));
 }
 
 std::shared_ptr<const Snapshot> Agent::Collect(bool is_last) {
@@ -174,7 +175,7 @@ std::shared_ptr<const Snapshot> Agent::Collect(bool is_last) {
     const EmitReceiver::Counts lines = setup_.emit_receiver->counts();
     own_.SetFifoLines(lines.good, lines.bad);
   }
-  const std::string agent_label = routes_.agent_label ? routes_.agent_label() : "";
+  const std::string agent_label = setup_.agent_label ? setup_.agent_label() : "";
   own_.SetIdentityConflict(!agent_label.empty());
   std::shared_ptr<const Snapshot> all = collection_.Collect(agent_label, is_last);
   const auto took = std::chrono::steady_clock::now() - began;
@@ -189,9 +190,9 @@ void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
   history_.Add(snapshot, clock_.Now());
   const std::shared_ptr<const Snapshot> escaped = escaper_.Escape(snapshot);
   remote_.Offer(escaped);
-  if (push_next_tick_.exchange(false)) return lanes_.Enqueue(escaped);
+  if (push_next_tick_.exchange(false)) return pusher_.Enqueue(escaped);
   // Busy: the end of the running push shows whether the gateway is slow or unreachable, and is logged.
-  if (!lanes_.Offer(escaped)) {
+  if (!pusher_.Offer(escaped)) {
     own_.TickSkipped();
   }
 }

@@ -15,10 +15,10 @@ Identity AgentIdentity(const AgentSetup& setup) {
   return ProcessIdentity("agent", setup.options.replica, {.job = setup.options.job_name, .ip_addr = setup.ip_addr});
 }
 
-PushLanes::Pace PaceOf(const AgentOptions& options) {
+Pusher::Pace PaceOf(const AgentOptions& options) {
   return {.interval = options.push_interval,
-          .limit = options.push_timeout,
-          .limit_if_away = std::min(options.push_timeout, options.connect_timeout)};
+          .last_push = options.push_timeout,
+          .last_push_if_away = std::min(options.push_timeout, options.connect_timeout)};
 }
 
 }  // namespace persia::agent

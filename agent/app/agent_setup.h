@@ -1,4 +1,4 @@
-// The input of an agent: its settings, its job, and its gateways.
+// The input of an agent: its settings, its job, and its gateway.
 #pragma once
 
 #include <sys/types.h>
@@ -11,27 +11,13 @@
 #include <vector>
 
 #include "config/options.h"
-#include "gateways/push_lanes.h"
 #include "job/emit_receiver.h"
 #include "job/job_session.h"
 #include "naming/naming.h"
 #include "own/exec_metrics.h"
+#include "push/pusher.h"
 
 namespace persia::agent {
-
-// Where the agent pushes, and how that changes.
-struct PushRoutes {
-  PushLanes::Sinks sinks{};  // at the start, one for each gateway; none: nothing is pushed
-  // Whether these settings select other gateways than the former ones, or another way to push to them; null: never. One thread
-  // at a time calls this and the next.
-  std::function<bool(const AgentOptions&)> changes{};
-  // Returns the sinks for these settings. No push is running when it is called.
-  std::function<PushLanes::Sinks(const AgentOptions&)> take{};
-  // The next push tries refused families again; may be null.
-  std::function<void()> retry_refused{};
-  // The value of the label `agent`, which distinguishes all series from another agent's; empty, or null: no label.
-  std::function<std::string()> agent_label{};
-};
 
 struct AgentSetup {
   AgentOptions options;
@@ -55,12 +41,16 @@ struct AgentSetup {
   ExecRecord* exec = nullptr;
   // The named pipe's reader, for its counts; null if there is none. It outlives the agent.
   const EmitReceiver* emit_receiver = nullptr;
+  // Returns the gateway of these settings; null: nothing is pushed.
+  std::function<Pusher::Target(const AgentOptions&)> gateway{};
+  // The value of the label `agent`, which distinguishes all series from another agent's; empty, or null: no label.
+  std::function<std::string()> agent_label{};
   // Called by POST /-/reload, if that is enabled. Returns the errors of the settings, one line each.
   std::function<std::vector<std::string>()> reload{};
 };
 
 // The time limits of pushes with these settings.
-PushLanes::Pace PaceOf(const AgentOptions& options);
+Pusher::Pace PaceOf(const AgentOptions& options);
 
 // The identity of the agent's own metrics.
 Identity AgentIdentity(const AgentSetup& setup);

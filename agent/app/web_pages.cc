@@ -113,19 +113,16 @@ AgentStatus WebPages::Status() const {
   status.look_interval = std::min<std::chrono::milliseconds>(options->push_interval, kLookInterval);
   status.history = parts_.history.stats();
   const auto now = std::chrono::steady_clock::now();
-  for (PushLanes::Lane& lane : parts_.lanes.lanes()) {
-    status.gateways.push_back(
-        {.address = std::move(lane.name),
-         .groups = lane.groups,
-         .format = std::string(lane.state.pushes > 0 ? ToString(lane.format) : ""),
-         .pushes = lane.state.pushes,
-         .pushes_failed = lane.state.failed,
-         .last_success = lane.state.last_success,
-         .since_success = std::chrono::duration_cast<std::chrono::milliseconds>(now - lane.state.last_success_steady),
-         .last_took = std::chrono::duration_cast<std::chrono::microseconds>(lane.state.last_took),
-         .last_error = std::move(lane.state.last_error)});
-  }
-  status.pushes = options->Pushes() && (options->has_gateway_address || !status.gateways.empty());
+  Pusher::State gateway = parts_.pusher.state();
+  if (!gateway.gateway.empty()) status.gateway.address = std::move(gateway.gateway);
+  status.gateway.groups = gateway.groups;
+  status.gateway.format = gateway.pushes > 0 ? ToString(gateway.format) : "";
+  status.gateway.pushes = gateway.pushes;
+  status.gateway.pushes_failed = gateway.failed;
+  status.gateway.last_success = gateway.last_success;
+  status.gateway.since_success = std::chrono::duration_cast<std::chrono::milliseconds>(now - gateway.last_success_steady);
+  status.gateway.last_took = std::chrono::duration_cast<std::chrono::microseconds>(gateway.last_took);
+  status.gateway.last_error = std::move(gateway.last_error);
   Collection::Summary collected = parts_.collection.summary();
   status.workers = collected.segments.live;
   status.workers_ended = collected.segments.dead;

@@ -9,10 +9,10 @@
 #include "app/collector.h"
 #include "app/live_options.h"
 #include "app/scrape_page.h"
-#include "gateways/push_lanes.h"
 #include "job/event_log.h"
 #include "net/http_server.h"
 #include "own/own_metrics.h"
+#include "push/pusher.h"
 #include "web/big_answers.h"
 #include "web/end_notice.h"
 #include "web/history.h"
@@ -31,7 +31,7 @@ class WebPages {
     const Collection& collection;
     const History& history;
     EventLog& event_log;
-    PushLanes& lanes;
+    Pusher& pusher;
     OwnMetrics& own;
   };
 

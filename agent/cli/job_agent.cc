@@ -24,9 +24,6 @@
 namespace persia::agent {
 namespace {
 
-// How long the end waits for the first DNS answer of gateways that are given by name, and of the default.
-constexpr std::chrono::milliseconds kFirstAnswerTimeout(3000);
-constexpr std::chrono::milliseconds kDefaultAnswerTimeout(100);
 // Everybody may read a report whose directory they can reach.
 constexpr mode_t kReportMode = 0644;
 constexpr std::string_view kNoReport = "off";  // the value of report_file
@@ -63,29 +60,19 @@ Status ReplaceFile(const std::string& path, std::string_view content) {
 JobAgent::JobAgent(Setup setup)
     : config_(setup.config),
       session_(setup.session),
-      has_gateway_address_(config_.options.has_gateway_address),
       ledger_(OpenLedger(session_)),
-      names_(std::make_unique<GatewayNames>(
-          LookUpOptions([this](bool good) { agent_->NoteLookup(good); }, [this] { return MissesGateway(); }))),
-      gateways_(std::make_unique<GatewayRoutes>(
-          config_.options, *names_,
-          [this](const AgentOptions& now, const GatewayPlace& place) { return MakeGateway(now, place, *ledger_); })),
       receiver_(std::move(setup.receiver)),
       continues_run_(session_.continued() &&
                      (setup.exec == nullptr || setup.exec->state().agent_restarts > 0 || session_.HasState())),
       start_errors_((!config_.options.fifo.empty() && receiver_ == nullptr ? 1 : 0) +
                     (session_.state_error().empty() ? 0 : 1)) {
-  PushRoutes routes = gateways_->Routes();
-  routes.agent_label = [this] { return ledger_->adds_agent_label() ? ledger_->agent_id() : ""; };
   Agent::Setup agent_setup = AgentSetup(setup);
   const Identity identity = AgentIdentity(agent_setup);
   ClaimIdentity(identity, config_.options, kClaimPatience);
-  agent_ = std::make_unique<Agent>(std::move(agent_setup), clock_, std::move(routes));
+  agent_ = std::make_unique<Agent>(std::move(agent_setup), clock_);
   const auto apply = [this, identity](const AgentOptions& fresh) {
-    has_gateway_address_ = fresh.has_gateway_address;
     ClaimIdentity(identity, fresh, {});
     agent_->Reconfigure(fresh);
-    names_->LookUpNow();
   };
   reloader_ = std::make_unique<Reloader>(Reloader::Options{
       .sources = setup.sources, .current = config_.options, .apply = apply, .note = [this](bool good, size_t errors) {
@@ -110,6 +97,8 @@ Agent::Setup JobAgent::AgentSetup(Setup& setup) {
   out.on_idle = std::move(setup.on_idle);
   out.exec = setup.exec;
   out.emit_receiver = receiver_.get();
+  out.gateway = [this](const AgentOptions& now) { return MakeGateway(now, *ledger_); };
+  out.agent_label = [this] { return ledger_->adds_agent_label() ? ledger_->agent_id() : ""; };
   out.reload = [this] { return reloader_->Reload(); };
   return out;
 }
@@ -128,7 +117,7 @@ void JobAgent::ClaimIdentity(const Identity& own, const AgentOptions& options, s
 
 Status JobAgent::Listen() {
   Status listening = agent_->Listen();
-  if (const Status published = session_.PublishPage(PageUrl()); !published.ok()) {
+  if (const Status published = session_.PublishPage(agent_->PageUrl()); !published.ok()) {
     LogWarning("web", "persia-metrics-agent top does not find the page: " + published.error());
   }
   return listening;
@@ -137,21 +126,6 @@ Status JobAgent::Listen() {
 void JobAgent::Start() {
   LogStart();
   agent_->Start();
-  names_->Start([this] { agent_->GatewaysMoved(); });
-}
-
-std::string JobAgent::PageUrl() const {
-  const std::string address = agent_->listening_at();
-  return address.empty() ? "" : (agent_->listens_with_tls() ? "https://" : "http://") + address;
-}
-
-bool JobAgent::MissesGateway() {
-  if (has_gateway_address_) return false;
-  if (std::exchange(missing_is_told_, true)) return true;
-  const std::string page = PageUrl();
-  LogInfo("gateway.none", "no gateway: gateway_address is not set, and its default, " + AgentOptions().gateway_address +
-                              ", is unknown here" + (page.empty() ? "" : "; the values are at " + page + "/"));
-  return true;
 }
 
 void JobAgent::LogStart() const {
@@ -168,7 +142,7 @@ void JobAgent::LogStart() const {
       !report.empty() && report != kNoReport && access(DirectoryOf(report).c_str(), W_OK) != 0) {
     LogWarning("report", SystemError("report_file: " + Quoted(report) + " cannot be written at the end").message);
   }
-  const std::string pages = PageUrl();
+  const std::string pages = agent_->PageUrl();
   LogInfo("agent.started", "job " + Quoted(config_.options.job_name) + (continues_run_ ? " continues run " : " starts run ") +
                                session_.run_id() + ", workers in " + session_.directory().path() + ", gateway " +
                                config_.options.gateway_address + (pages.empty() ? "" : ", pages on " + pages + "/") +
@@ -177,7 +151,7 @@ void JobAgent::LogStart() const {
 
 void JobAgent::Linger(SignalReader& signals, std::chrono::steady_clock::time_point until) {
   agent_->PushNow();
-  const std::string page = PageUrl();
+  const std::string page = agent_->PageUrl();
   LogInfo("agent.lingers", "the command has ended; the agent goes on for " + ToText(config_.options.linger) + " s" +
                                (page.empty() ? "" : ", with its page on " + page + "/") + "; SIGINT or SIGTERM ends it");
   while (const auto signal = signals.Next(until)) {
@@ -189,9 +163,6 @@ void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
   std::atomic<bool> done = false;
   TaskThreads ending("finish");
   ending.Run([&] {
-    // Before it, a short job's values cannot be pushed.
-    names_->AwaitFirst(has_gateway_address_ ? kFirstAnswerTimeout : kDefaultAnswerTimeout);
-    names_->Stop();
     if (receiver_ != nullptr) {
       receiver_->Stop();  // the last collection includes the lines that are left in the pipe
     }

@@ -1,4 +1,4 @@
-// The agent of one job with its gateways, named pipe and reload, for `run` and `exec`.
+// The agent of one job with its gateway, named pipe and reload, for `run` and `exec`.
 //
 //   JobAgent agent({.config = config, .sources = sources, .session = session, ...});
 //   agent.Listen(); agent.Start(); ... agent.Finish(signals, delete_groups); agent.EndRun();
@@ -6,7 +6,6 @@
 // Thread safety: methods from one thread.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -14,7 +13,6 @@
 #include <string>
 
 #include "app/agent.h"
-#include "app/gateway_routes.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "cli/signal_reader.h"
@@ -23,6 +21,7 @@
 #include "job/emit_receiver.h"
 #include "job/identity_claim.h"
 #include "job/job_session.h"
+#include "push/group_ledger.h"
 
 namespace persia::agent {
 
@@ -50,7 +49,7 @@ class JobAgent {
 
   // Goes on until then, or until a signal asks to end; collects and pushes first.
   void Linger(SignalReader& signals, std::chrono::steady_clock::time_point until);
-  // The last collection and push. `delete_groups`: then deletes the job's groups on the gateways. A signal that asks to end
+  // The last collection and push. `delete_groups`: then deletes the job's groups on the gateway. A signal that asks to end
   // interrupts both.
   void Finish(SignalReader& signals, bool delete_groups);
   // Ends the run and removes its segments.
@@ -63,22 +62,14 @@ class JobAgent {
   Agent::Setup AgentSetup(Setup& setup);
   void ClaimIdentity(const Identity& own, const AgentOptions& options, std::chrono::milliseconds patience);
   void LogStart() const;
-  // Whether no gateway is set: then tells, once, where the values are.
-  bool MissesGateway();
   // The file of the report; empty: there is none.
   [[nodiscard]] std::string ReportPath() const;
-  // Of the pages; empty: they are not served.
-  [[nodiscard]] std::string PageUrl() const;
 
   const Config& config_;
   JobSession& session_;
   SystemClock clock_;
   IdentityClaim claim_;
-  std::atomic<bool> has_gateway_address_;
-  bool missing_is_told_ = false;  // used in the thread of the names
   std::unique_ptr<GroupLedger> ledger_;
-  std::unique_ptr<GatewayNames> names_;
-  std::unique_ptr<GatewayRoutes> gateways_;
   std::unique_ptr<EmitReceiver> receiver_;
   const bool continues_run_;            // as the log says it
   const size_t start_errors_;           // settings that could not be applied at the start: the pipe, state_dir

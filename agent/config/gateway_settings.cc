@@ -1,7 +1,7 @@
 #include "config/gateway_settings.h"
 
 #include "base/text.h"
-#include "gateways/gateway_list.h"
+#include "net/gateway_address.h"
 
 namespace persia::agent {
 namespace {
@@ -47,18 +47,13 @@ void CheckGatewayProxy(const ProxySettings& proxy, std::vector<std::string>& err
 }  // namespace
 
 std::vector<std::string> CheckGatewayAccess(const AgentOptions& options) {
-  const auto gateways = ParseGateways(options.gateway_address);
+  const auto gateway = GatewayAddress::Parse(options.gateway_address);
   std::vector<std::string> errors = CheckAccess(options.gateway_access);
   CheckGatewayProxy(options.gateway_proxy, errors);
-  if (!gateways.ok() || !HasTlsSettings(options.gateway_access)) return errors;
-  for (const auto& [gateway, by_name] : gateways.value()) {
-    if (gateway.scheme() != "https") {
-      errors.push_back(
-          "gateway_ca_file, gateway_cert_file, gateway_key_file or gateway_server_name is set, but gateway_address " +
-          Quoted(options.gateway_address) + (gateways.value().size() > 1 ? " has one without TLS" : " is one without TLS") +
-          "; give " + (by_name ? "dns+https://" : "https://") + gateway.HostAndPort() + gateway.path_prefix());
-      break;
-    }
+  if (gateway.ok() && gateway.value().scheme() != "https" && HasTlsSettings(options.gateway_access)) {
+    errors.push_back("gateway_ca_file, gateway_cert_file, gateway_key_file or gateway_server_name is set, but gateway_address " +
+                     Quoted(options.gateway_address) + " is one without TLS; give https://" + gateway.value().HostAndPort() +
+                     gateway.value().path_prefix());
   }
   return errors;
 }

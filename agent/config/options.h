@@ -73,9 +73,8 @@ struct AgentOptions {
 
   bool machine_metrics = true;  // cgroup, pressure, filesystems, network, and costly values of workers are read
 
-  // PushGateways.
-  // host:port, or a URL with scheme and path prefix. Several, separated by commas: each group belongs to one of them.
-  // dns+host:port: a gateway at each address of the host. "off": nothing is pushed.
+  // PushGateway.
+  // host:port, or a URL with scheme and path prefix. "off": nothing is pushed.
   std::string gateway_address = "metrics_gateway:9091";
   bool has_gateway_address = false;  // it is set; else there is a gateway if the default's name has an address
   [[nodiscard]] bool Pushes() const { return gateway_address != "off"; }

@@ -7,7 +7,7 @@
 //
 // One error refuses the reload as a whole: the current settings stay. Only errors in flags and variables do not refuse it,
 // since no reload can correct them. If settings that are not reloadable have changed, a warning names them. To make a setting
-// reloadable, mark it in settings.cc and handle its change in Agent::TakeOverForCollecting or in GatewayRoutes.
+// reloadable, mark it in settings.cc and handle its change in Agent::Reconfigure or Agent::Collect.
 //
 // Thread safety: any thread.
 #pragma once

@@ -93,9 +93,10 @@ constexpr Setting kSettings[] = {
       .key = "push_interval_seconds", .alias = "push_interval_sec", .flag = "--push-interval",
       .environment = "PERSIA_METRICS_PUSH_INTERVAL", .placeholder = "DURATION", .help = "How often metrics are pushed",
       .default_text = "10", .group = "Gateway", .reloadable = true}),
+    // A list in the file is refused as a text, so that the error quotes it.
     SetBy(SetGatewayAddress, Bind<ParseGatewayAddress, &AgentOptions::gateway_address>({
       .key = "gateway_address", .flag = "--gateway", .environment = "PERSIA_METRICS_GATEWAY_ADDR", .placeholder = "ADDRESS",
-      .help = "PushGateway: host:port, a URL, several separated by commas, dns+name:port, or off", .default_text = "metrics_gateway:9091",
+      .help = "PushGateway: host:port, a URL, or off", .default_text = "metrics_gateway:9091",
       .group = "Gateway", .reloadable = true, .decides = Output::kGateway, .kind = ValueKind::kTextList, .copy = CopyGatewayAddress})),
     Bind<Seconds{100, 300'000}, &AgentOptions::connect_timeout>({
       .key = "connect_timeout_seconds", .flag = "--connect-timeout", .placeholder = "DURATION",

@@ -10,7 +10,6 @@
 
 #include "base/duration.h"
 #include "base/size.h"
-#include "gateways/gateway_list.h"
 #include "lib/src/segment_format/job_directory.h"
 #include "naming/mapping_values.h"
 #include "net/http_server.h"
@@ -107,8 +106,8 @@ Status ParseJobName(std::string_view text, std::string& value) {
 }
 
 Status ParseGatewayAddress(std::string_view text, std::string& value) {
-  if (const auto gateways = ParseGateways(text); text != "off" && !gateways.ok()) {
-    return Error{OneLine(gateways.error())};  // it quotes the text, which may have several lines
+  if (const auto gateway = GatewayAddress::Parse(text); text != "off" && !gateway.ok()) {
+    return Error{OneLine(gateway.error())};  // it quotes the text, which may have several lines
   }
   value = text;
   return Done{};

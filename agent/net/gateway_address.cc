@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.h"
 #include "net/url.h"
@@ -16,7 +15,7 @@ constexpr uint16_t kGatewayPort = 9091;
 
 // Groups are appended to the path, and libcurl sends it as it is.
 bool IsPath(std::string_view text) {
-  static constexpr std::string_view kOthers = "/-._~%!$&'()*+,;=:";
+  static constexpr std::string_view kOthers = "/-._~%!$&'()*+;=:";
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return IsLetter(c) || IsDigit(c) || kOthers.find(c) != std::string_view::npos; });
 }
@@ -40,6 +39,14 @@ Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
   }
   if (text.find_first_of("?#") != std::string_view::npos) return refuse("must not have a query or fragment");
   if (text.empty()) return refuse("it is empty; give host:port, for example metrics_gateway:9091");
+  if (text.find(',') != std::string_view::npos) {
+    return refuse("it is a list, and an agent pushes to one gateway; give one address, and other agents another one (a comma in "
+                  "a path is %2C)");
+  }
+  if (text.starts_with("dns+")) {
+    return refuse("dns+ stands for each address of a name, and an agent pushes to one gateway; leave dns+ out, or give one "
+                  "address, and other agents another one");
+  }
   const bool has_scheme = text.find("://") != std::string_view::npos;
   const auto url = Url::Parse(has_scheme ? std::string(text) : "http://" + std::string(text));
   if (!url.ok()) return refuse(url.error());
@@ -55,12 +62,6 @@ Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
   address.port_ = has_scheme ? url.value().PortOrDefault() : url.value().port().value_or(kGatewayPort);
   address.path_prefix_ = path;
   return address;
-}
-
-GatewayAddress GatewayAddress::WithHost(std::string address) const {
-  GatewayAddress other = *this;
-  other.host_ = std::move(address);
-  return other;
 }
 
 std::string GatewayAddress::Url() const { return scheme_ + "://" + HostAndPort() + path_prefix_; }

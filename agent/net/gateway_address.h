@@ -18,7 +18,7 @@ class GatewayAddress {
  public:
   // Accepts `host`, `host:port` and `[ipv6]:port`, each with or without a path prefix, and http and https URLs. Without a
   // scheme the default port is the gateway's own 9091; with one it is 80 or 443. User and password are refused, since an
-  // address is shown in logs, labels and `ps`.
+  // address is shown in logs, labels and `ps`; so is a list, since an agent has one gateway.
   static Result<GatewayAddress> Parse(std::string_view text);
 
   [[nodiscard]] const std::string& scheme() const { return scheme_; }
@@ -27,9 +27,6 @@ class GatewayAddress {
   [[nodiscard]] uint16_t port() const { return port_; }
   // Empty, or "/prefix" without a slash at its end.
   [[nodiscard]] const std::string& path_prefix() const { return path_prefix_; }
-
-  // The same with another host, an IPv4 or IPv6 address.
-  [[nodiscard]] GatewayAddress WithHost(std::string address) const;
 
   // "http://host:port/prefix", to which paths are appended.
   [[nodiscard]] std::string Url() const;

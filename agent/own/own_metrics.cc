@@ -64,10 +64,7 @@ struct OwnMetrics::Registry {
     for (const char* state : kStates) SetGauge(segments, "state", state, 0);
     for (const char* reason : kRefusals) SetGauge(segments_refused, "reason", reason, 0);
     SetGauge(quarantined, "reason", "gateway", 0);
-    for (const char* result : {"success", "failure"}) {
-      reloads.Add({{"result", result}});
-      lookups.Add({{"result", result}});
-    }
+    for (const char* result : {"success", "failure"}) reloads.Add({{"result", result}});
     SetReloaded(true);
     SetGauge(dropped, "reason", "push_bytes", 0);
   }
@@ -90,12 +87,8 @@ struct OwnMetrics::Registry {
         .first->second;
   }
 
-  void Idle(const std::string& gateway) {
-    GatewayOf(gateway).consecutive_failures.Set(0);
-    last_success.Remove(&last_success.Add({{"gateway", gateway}}));
-  }
   void Retire(const std::string& gateway) {
-    Idle(gateway);
+    last_success.Remove(&last_success.Add({{"gateway", gateway}}));
     consecutive_failures.Remove(&GatewayOf(gateway).consecutive_failures);
     const MutexLock lock(mutex);
     gateways.erase(gateway);
@@ -139,9 +132,6 @@ struct OwnMetrics::Registry {
   Family<Counter>& reloads =
       RegisterFamily(registry, BuildCounter(), "persia_agent_config_reloads_total",
                      "Reloads of the settings, by result: success, or failure, after which the previous settings stay in use.");
-  Family<Counter>& lookups = RegisterFamily(
-      registry, BuildCounter(), "persia_agent_gateway_lookups_total",
-      "DNS lookups of gateways (dns+name), by result: success, or failure, after which the last known addresses stay in use.");
   Gauge& last_reload_successful = RegisterMetric(registry, BuildGauge(), "persia_agent_config_last_reload_successful",
                                                  "1 if the settings were valid when they were last read, else 0.");
   Gauge& last_reload_success =
@@ -168,7 +158,7 @@ struct OwnMetrics::Registry {
   Family<Gauge>& segments_refused = RegisterFamily(registry, BuildGauge(), "persia_agent_segments_refused",
                                                    "Segments in the job's directory that are not read, by reason.");
   Gauge& groups = RegisterMetric(registry, BuildGauge(), "persia_agent_groups",
-                                 "Groups on the gateways that this agent may have created and has not deleted, by its ledger.");
+                                 "Groups on gateways that this agent may have created and has not deleted, by its ledger.");
   Counter& groups_deleted =
       RegisterMetric(registry, BuildCounter(), "persia_agent_groups_deleted_total",
                      "Groups that this agent deleted from a gateway because nothing pushes them any more.");
@@ -241,8 +231,6 @@ std::shared_ptr<const Snapshot> OwnMetrics::Collect() {
 }
 
 void OwnMetrics::AddGateway(std::string_view gateway) { registry_->GatewayOf(std::string(gateway)); }
-void OwnMetrics::GatewayLookedUp(bool good) { registry_->lookups.Add({{"result", good ? "success" : "failure"}}).Increment(); }
-void OwnMetrics::GatewayIdle(std::string_view gateway) { registry_->Idle(std::string(gateway)); }
 void OwnMetrics::RetireGateway(std::string_view gateway) { registry_->Retire(std::string(gateway)); }
 void OwnMetrics::PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes) {
   registry_->PushDone(std::string(gateway), std::string(result), seconds, bytes);

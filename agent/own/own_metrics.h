@@ -36,14 +36,12 @@ class OwnMetrics {
 
   // Creates the gateway's series, with 0 for each result, so that they exist before the first push.
   void AddGateway(std::string_view gateway);
-  // The gateway receives no group now: removes the time of its last successful push.
-  void GatewayIdle(std::string_view gateway);
   // The gateway is no longer in use: removes its gauges; its counters stay.
   void RetireGateway(std::string_view gateway);
   // A push of all groups to a gateway ended. `result`: "success", "rejected", "server_error", "unreachable", "interrupted",
   // "deferred" (no push, because of the gateway's Retry-After).
   void PushDone(std::string_view gateway, std::string_view result, double seconds, uint64_t bytes);
-  // Groups on the gateways that this agent has created and not deleted.
+  // Groups on gateways that this agent has created and not deleted.
   void SetGroups(uint64_t groups);
   void GroupsDeleted(uint64_t groups);
   // Whether another agent has the identity of this one.
@@ -51,8 +49,6 @@ class OwnMetrics {
   // Ticks skipped because the previous collection took longer than the interval.
   void TickSkipped(uint64_t ticks = 1);
 
-  // A DNS lookup of a gateway's name ended.
-  void GatewayLookedUp(bool good);
   // A reload of the settings succeeded or failed. Before the first one, the last reload counts as successful. `errors`: as
   // below.
   void ConfigReloaded(bool good, uint64_t errors);

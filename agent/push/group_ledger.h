@@ -4,7 +4,7 @@
 // its groups when it starts again. The file also has the agent's random, permanent id, which distinguishes agents with the same
 // identity. It also records whether this agent adds a label `agent` to its groups because another agent holds the identity.
 //
-// Thread safety: any method, from any thread. The threads that push to the agent's gateways share it.
+// Thread safety: any method, from any thread.
 #pragma once
 
 #include <sys/types.h>

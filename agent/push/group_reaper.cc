@@ -14,16 +14,21 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kGiveUpAfter = std::chrono::hours(24);
 
+// Without the labels that may change while it is the same process: its address, and `agent`.
+Identity StableIdentity(Identity identity) {
+  std::erase_if(identity.labels, [](const auto& label) { return label.first == "ip_addr" || label.first == "agent"; });
+  return identity;
+}
+
 }  // namespace
 
-GroupReaper::Deleted GroupReaper::DeleteAbsent(const GroupPins& pins, const std::set<std::string>& jobs,
-                                               const std::set<Identity>& present, const std::set<Identity>& arrived,
-                                               milliseconds limit) {
+GroupReaper::Deleted GroupReaper::DeleteAbsent(const std::set<std::string>& jobs, const std::set<Identity>& present,
+                                               const std::set<Identity>& arrived, milliseconds limit) {
   std::set<Identity> here;
   for (const Identity& identity : arrived) here.insert(StableIdentity(identity));
   std::vector<Group> absent;
   for (const Group& group : ledger_.groups()) {
-    if (!jobs.contains(group.identity.job) || pins.GatewayOf(group.identity) != connection_.url()) continue;
+    if (!jobs.contains(group.identity.job)) continue;
     const bool elsewhere = group.gateway != connection_.url();
     // A group that has not arrived at the present gateway has its last values at the former one.
     if (present.contains(group.identity) && !(elsewhere && arrived.contains(group.identity))) continue;
@@ -34,21 +39,21 @@ GroupReaper::Deleted GroupReaper::DeleteAbsent(const GroupPins& pins, const std:
     return {};
   }
   std::string error;
-  return Delete(pins, absent, limit, error);
+  return Delete(absent, limit, error);
 }
 
-Status GroupReaper::DeleteAll(const GroupPins& pins, const std::string& job, milliseconds limit, size_t& deleted) {
+Status GroupReaper::DeleteAll(const std::string& job, milliseconds limit, size_t& deleted) {
   failures_.clear();  // there is no later retry
   unreachable_.clear();
   const auto left = [&] {
     std::vector<Group> groups;
     for (const Group& group : ledger_.groups()) {
-      if (group.identity.job == job && pins.GatewayOf(group.identity) == connection_.url()) groups.push_back(group);
+      if (group.identity.job == job) groups.push_back(group);
     }
     return groups;
   };
   std::string error;
-  deleted = Delete(pins, left(), limit, error).groups;
+  deleted = Delete(left(), limit, error).groups;
   const size_t still = left().size();
   if (still == 0) return Done{};
   return Error{std::to_string(still) + " groups of the job are still on the gateway: " + error};
@@ -56,8 +61,7 @@ Status GroupReaper::DeleteAll(const GroupPins& pins, const std::string& job, mil
 
 // `groups` are sorted by gateway. The ledger is written once, at the end: an agent that is killed before deletes a group a
 // second time, which changes nothing.
-GroupReaper::Deleted GroupReaper::Delete(const GroupPins& pins, const std::vector<Group>& groups, milliseconds limit,
-                                         std::string& error) {
+GroupReaper::Deleted GroupReaper::Delete(const std::vector<Group>& groups, milliseconds limit, std::string& error) {
   const auto deadline = connection_.Now() + limit;
   std::erase_if(failures_, [&](const auto& one) { return !std::binary_search(groups.begin(), groups.end(), one.first); });
   Deleted deleted;
@@ -65,8 +69,7 @@ GroupReaper::Deleted GroupReaper::Delete(const GroupPins& pins, const std::vecto
   for (auto begin = groups.begin(); begin != groups.end();) {
     const std::string& gateway = begin->gateway;
     const auto end = std::find_if(begin, groups.end(), [&](const Group& group) { return group.gateway != gateway; });
-    const auto& configured = pins.gateways();
-    const bool anonymous = std::find(configured.begin(), configured.end(), gateway) == configured.end();
+    const bool is_former = gateway != connection_.url();
     Attempt attempt;
     bool tried = false;
     std::vector<Group> failed;
@@ -75,12 +78,12 @@ GroupReaper::Deleted GroupReaper::Delete(const GroupPins& pins, const std::vecto
       // After a refusal the next group is tried; after no answer it is not.
       if (!tried || attempt.result <= PushResult::kRejected) {
         const auto left = std::chrono::duration_cast<milliseconds>(deadline - connection_.Now());
-        attempt = connection_.Delete(gateway + GroupingKeyPath(begin->identity), anonymous, left);
+        attempt = connection_.Delete(gateway + GroupingKeyPath(begin->identity), /*anonymous=*/is_former, left);
         tried = true;
       }
       if (attempt.result == PushResult::kSuccess) {
         ++deleted.groups;
-        if (gateway != connection_.url()) deleted.elsewhere.insert(begin->identity);
+        if (is_former) deleted.elsewhere.insert(begin->identity);
         done.push_back(*begin);
       } else {
         failed.push_back(*begin);

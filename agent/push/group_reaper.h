@@ -2,8 +2,7 @@
 //
 // It does not ask the gateway who pushed a group last, since a PushGateway can only answer with its whole page: the grouping
 // key is this agent's own (job/identity_claim.h). If a gateway does not answer, or refuses to delete a group, the reaper
-// retries with backoff. After a day of failures it gives the group up. Of several gateways, each one's reaper deletes the
-// groups that are pinned to it, on any gateway.
+// retries with backoff. After a day of failures it gives the group up.
 //
 // Thread safety: none.
 #pragma once
@@ -18,7 +17,6 @@
 #include "base/backoff.h"
 #include "push/gateway_connection.h"
 #include "push/group_ledger.h"
-#include "push/group_pins.h"
 
 namespace persia::agent {
 
@@ -36,10 +34,10 @@ class GroupReaper {
 
   // After a push in which each of `present`, identities of the snapshot, has `arrived` or was refused: deletes groups of these
   // jobs that are no longer pushed, for at most `limit`.
-  Deleted DeleteAbsent(const GroupPins& pins, const std::set<std::string>& jobs, const std::set<Identity>& present,
+  Deleted DeleteAbsent(const std::set<std::string>& jobs, const std::set<Identity>& present,
                        const std::set<Identity>& arrived, std::chrono::milliseconds limit);
   // The job is over: deletes all its groups. An error says how many are left, and why.
-  Status DeleteAll(const GroupPins& pins, const std::string& job, std::chrono::milliseconds limit, size_t& deleted);
+  Status DeleteAll(const std::string& job, std::chrono::milliseconds limit, size_t& deleted);
 
  private:
   using Group = GroupLedger::Group;
@@ -54,7 +52,7 @@ class GroupReaper {
     Retry retry{};  // of this group, which the gateway refused to delete
   };
 
-  Deleted Delete(const GroupPins& pins, const std::vector<Group>& groups, std::chrono::milliseconds limit, std::string& error);
+  Deleted Delete(const std::vector<Group>& groups, std::chrono::milliseconds limit, std::string& error);
   [[nodiscard]] bool IsDue(const Group& group) const;
   void Fail(const std::vector<Group>& groups, bool answers, const std::string& error);
 

@@ -35,11 +35,6 @@ std::optional<Snapshot> WithoutChangedTypes(const Snapshot& snapshot, const std:
   return without;
 }
 
-PushGateway::Options WithName(PushGateway::Options options) {
-  if (options.name.empty()) options.name = options.address.HostAndPort();
-  return options;
-}
-
 }  // namespace
 
 // A group that has not arrived yet, and how its last attempt ended.
@@ -49,7 +44,8 @@ struct PushGateway::Group {
 };
 
 PushGateway::PushGateway(Options options)
-    : options_(WithName(std::move(options))),
+    : options_(std::move(options)),
+      name_(options_.address.HostAndPort()),
       connection_({.address = options_.address,
                    .http = options_.http,
                    .gzip = options_.gzip,
@@ -59,12 +55,7 @@ PushGateway::PushGateway(Options options)
       sender_(connection_, {.format = options_.format,
                             .max_push_bytes = options_.max_push_bytes,
                             .quarantine_retry = options_.quarantine_retry}) {
-  SetPins(options_.pins);
   if (options_.ledger != nullptr) reaper_.emplace(connection_, *options_.ledger, options_.delete_absent_groups);
-}
-
-void PushGateway::SetPins(std::shared_ptr<const GroupPins> pins) {
-  pins_ = pins != nullptr ? std::move(pins) : std::make_shared<const GroupPins>(std::vector<std::string>{url()});
 }
 
 Status PushGateway::Push(const Snapshot& snapshot) {
@@ -82,16 +73,14 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   // A gateway refuses a family whose type has changed as long as another group has it with the former type: each group is
   // pushed without it first.
   if (const auto without = WithoutChangedTypes(snapshot, layout_); without && keys_.size() > 1) {
-    for (size_t i = 0; i < pinned_.size() && !connection_.interrupted(); ++i) {
-      sender_.Push({*without, pinned_[i], GroupingKeyPath(keys_[pinned_[i]])});  // the result of the following push counts
+    for (size_t i = 0; i < keys_.size() && !connection_.interrupted(); ++i) {
+      sender_.Push({*without, i, GroupingKeyPath(keys_[i])});  // the result of the following push counts
     }
   }
   layout_ = snapshot.layout;
 
   std::deque<Group> pending;
-  for (const size_t identity : pinned_) pending.push_back({.identity = identity});
-  const auto first = std::find_if(pending.begin(), pending.end(), [&](const Group& g) { return g.identity >= first_group_; });
-  std::rotate(pending.begin(), first, pending.end());
+  for (size_t i = 0; i < keys_.size(); ++i) pending.push_back({.identity = (first_group_ + i) % keys_.size()});
   std::string first_error;
   PushRounds(snapshot, pending, first_error);
   first_group_ = pending.empty() ? 0 : pending.front().identity;
@@ -108,12 +97,12 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   CountMissing(snapshot);
   // A refused group counts as present, so that its refusal does not keep absent groups from being deleted.
   if (reaper_ && report_.result <= PushResult::kRejected) {
-    std::set<std::string> jobs;  // also of groups on other gateways: this one may have none left but absent ones
+    std::set<std::string> jobs;
     for (const Identity& key : keys_) jobs.insert(key.job);
-    const GroupReaper::Deleted deleted = reaper_->DeleteAbsent(*pins_, jobs, present_, arrived_, kDeleteLimit);
+    const GroupReaper::Deleted deleted = reaper_->DeleteAbsent(jobs, present_, arrived_, kDeleteLimit);
     report_.groups_deleted = deleted.groups;
     // A former address may be another name of this gateway: these groups may have been deleted here, too.
-    for (const size_t i : pinned_) {
+    for (size_t i = 0; i < keys_.size(); ++i) {
       if (deleted.elsewhere.contains(keys_[i])) sender_.Push({snapshot, i, GroupingKeyPath(keys_[i])});
     }
   }
@@ -189,10 +178,6 @@ std::optional<milliseconds> PushGateway::PushRound(const Snapshot& snapshot, std
 
 void PushGateway::SetKeys(const Snapshot& snapshot) {
   keys_ = snapshot.layout->identities;
-  pinned_.clear();
-  for (size_t i = 0; i < keys_.size(); ++i) {
-    if (pins_->GatewayOf(keys_[i]) == url()) pinned_.push_back(i);
-  }
   // The collection may be older than the decision that this agent adds the label.
   if (options_.ledger == nullptr || !options_.ledger->adds_agent_label()) return;
   for (Identity& key : keys_) key = WithAgentLabel(std::move(key), options_.ledger->agent_id());
@@ -203,8 +188,6 @@ void PushGateway::AddToLedger(const Snapshot& snapshot) {
   GroupLedger* const ledger = options_.ledger;
   if (ledger == nullptr) return;
   const std::set<GroupLedger::Group> known = ledger->groups();
-  std::vector<bool> is_new(keys_.size());
-  for (const size_t i : pinned_) is_new[i] = !known.contains({url(), keys_[i]});
   std::vector<bool> shown(keys_.size());  // the others are not pushed
   for (const FamilyLayout& family : snapshot.layout->families) {
     for (const SeriesLayout& series : family.series) {
@@ -213,7 +196,8 @@ void PushGateway::AddToLedger(const Snapshot& snapshot) {
   }
   std::vector<GroupLedger::Group> groups;
   for (size_t i = 0; i < keys_.size(); ++i) {
-    if (is_new[i] && shown[i]) groups.push_back({url(), keys_[i]});
+    GroupLedger::Group group{connection_.url(), keys_[i]};
+    if (shown[i] && !known.contains(group)) groups.push_back(std::move(group));
   }
   groups.empty() ? ledger->Flush() : ledger->Add(groups);
 }
@@ -221,7 +205,7 @@ void PushGateway::AddToLedger(const Snapshot& snapshot) {
 Status PushGateway::DeleteGroups(const std::string& job, milliseconds limit) {
   report_.groups_deleted = 0;
   if (!reaper_) return Done{};
-  const Status deleted = reaper_->DeleteAll(*pins_, job, limit, report_.groups_deleted);
+  const Status deleted = reaper_->DeleteAll(job, limit, report_.groups_deleted);
   report_.ledger_groups = options_.ledger->groups().size();
   return deleted;
 }
@@ -236,7 +220,7 @@ void PushGateway::Count(const Attempt& attempt, const std::string& path, std::st
 
 void PushGateway::CountMissing(const Snapshot& snapshot) {
   std::set<std::string> paths;
-  for (const size_t i : pinned_) {
+  for (size_t i = 0; i < keys_.size(); ++i) {
     const std::string path = GroupingKeyPath(keys_[i]);
     const GroupSender::Missing missing = sender_.CountMissing({snapshot, i, path});
     report_.quarantined_series += missing.quarantined;

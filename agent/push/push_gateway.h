@@ -31,7 +31,6 @@
 #include "net/http_client.h"
 #include "push/gateway_connection.h"
 #include "push/group_ledger.h"
-#include "push/group_pins.h"
 #include "push/group_reaper.h"
 #include "push/group_sender.h"
 #include "push/push_format.h"
@@ -45,8 +44,6 @@ class PushGateway : public PushSink {
 
   struct Options {
     GatewayAddress address;
-    // In logs, errors and metrics; empty: host and port.
-    std::string name{};
     HttpClient::Options http{};
     Gzip gzip = Gzip::kAuto;
     PushFormat::Choice format = PushFormat::Choice::kText;
@@ -63,8 +60,6 @@ class PushGateway : public PushSink {
     std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
     // The groups that this agent has made. Null: no group is deleted.
     GroupLedger* ledger = nullptr;
-    // Of several gateways each pushes the groups that are pinned to it. Null: this one pushes all.
-    std::shared_ptr<const GroupPins> pins{};
     // Whether the group of an identity that left the snapshot is deleted.
     bool delete_absent_groups = true;
     // For tests, as GatewayConnection's.
@@ -78,19 +73,13 @@ class PushGateway : public PushSink {
   // An error names the gateway, says how many groups failed, and quotes the first failure.
   Status Push(const Snapshot& snapshot) override;
   [[nodiscard]] const PushReport& last_report() const override { return report_; }
-  [[nodiscard]] const std::string& name() const override { return options_.name; }
-  [[nodiscard]] const std::string& url() const { return connection_.url(); }
-
-  // From now on other gateways push a part of the groups. A group that moves is pushed by its new gateway, which also deletes
-  // it here. REQUIRES: no push is running, to none of them.
-  void SetPins(std::shared_ptr<const GroupPins> pins);
+  [[nodiscard]] const std::string& name() const override { return name_; }
 
   void Interrupt() override { connection_.Interrupt(); }
   void Rearm() override { connection_.Rearm(); }
   // On this gateway and on former ones; counted in last_report. REQUIRES: no push is running.
   Status DeleteGroups(const std::string& job, std::chrono::milliseconds limit) override;
-  // Families that the gateway refused are tried again with the next push.
-  void LiftQuarantine() { lift_quarantine_ = true; }
+  void LiftQuarantine() override { lift_quarantine_ = true; }
 
  private:
   struct Group;
@@ -105,12 +94,11 @@ class PushGateway : public PushSink {
   void CountMissing(const Snapshot& snapshot);
 
   const Options options_;
+  const std::string name_;
   GatewayConnection connection_;
   GroupSender sender_;
   std::optional<GroupReaper> reaper_;                   // with a ledger only
-  std::shared_ptr<const GroupPins> pins_;               // not null
   std::vector<Identity> keys_;                          // the grouping keys of the snapshot's identities
-  std::vector<size_t> pinned_;                          // of them, those of this gateway
   std::set<Identity> present_;                          // of them, those that this push has tried so far, as they show a series
   std::set<Identity> arrived_;                          // with this push so far, or with the last
   std::shared_ptr<const Layout> layout_;                // of the last push

@@ -40,12 +40,12 @@ struct PushReport {
   int http_status = 0;                                // of the last answer, 0 if none came
   size_t quarantined_series = 0;                      // that the gateway refuses; they do not make a push a failure
   size_t dropped_series = 0;                          // left out since their group would be larger than max_push_bytes
-  size_t ledger_groups = 0;                           // that this agent may have made and has not deleted, on all gateways
+  size_t ledger_groups = 0;                           // that this agent may have made and has not deleted, on any gateway
   size_t groups_deleted = 0;                          // after this push
   ExpositionFormat format = ExpositionFormat::kText;  // of the next push
 };
 
-// Thread safety: Interrupt and Rearm from any thread; the rest from one.
+// Thread safety: Interrupt, Rearm and LiftQuarantine from any thread; the rest from one.
 class PushSink {
  public:
   virtual ~PushSink() = default;
@@ -58,7 +58,9 @@ class PushSink {
   // The running push, and each later one, ends soon with an error, until Rearm.
   virtual void Interrupt() = 0;
   virtual void Rearm() = 0;
-  // The job is over: deletes all its groups that are this sink's. An error says how many are left.
+  // Families that the gateway refused are tried again with the next push.
+  virtual void LiftQuarantine() = 0;
+  // The job is over: deletes all its groups. An error says how many are left.
   virtual Status DeleteGroups(const std::string& job, std::chrono::milliseconds limit) = 0;
 };
 

@@ -121,30 +121,6 @@ Json WorkersJson(const AgentStatus& status, const std::vector<HealthReport::Reas
   return out;
 }
 
-// Several gateways as one: the sums, and the worst of each.
-GatewayStatus Total(const AgentStatus& status) {
-  GatewayStatus all;
-  bool never_succeeded = false;
-  for (const GatewayStatus& one : status.gateways) {
-    all.address += (all.address.empty() ? "" : ", ") + one.address;
-    all.groups += one.groups;
-    all.pushes += one.pushes;
-    all.pushes_failed += one.pushes_failed;
-    all.last_took = std::max(all.last_took, one.last_took);
-    if (all.last_error.empty()) all.last_error = one.last_error;
-    if (status.gateways.size() > 1 && one.groups == 0) continue;  // no group is pushed there
-    all.format = all.format.empty() || all.format == one.format ? one.format : "mixed";
-    never_succeeded = never_succeeded || !one.last_success;
-    if (!all.last_success || (one.last_success && one.since_success > all.since_success)) {
-      all.last_success = one.last_success;
-      all.since_success = one.since_success;
-    }
-  }
-  if (never_succeeded) all.last_success.reset();
-  if (all.address.empty()) all.address = status.pushes ? "unknown" : "off";
-  return all;
-}
-
 Json GatewayJson(const GatewayStatus& gateway) {
   return {{"address", gateway.address},
           {"groups", gateway.groups},
@@ -168,15 +144,11 @@ Json ReasonJson(const HealthReport::Reason& reason) {
 // What is wrong with the job's metrics, and not with the job: they do not arrive. Null: nothing. `since_ms`: the last push that
 // arrived; null: none has.
 Json DeliveryJson(const AgentStatus& status) {
-  for (const GatewayStatus& gateway : status.gateways) {
-    if (gateway.last_error.empty() ||
-        (gateway.last_success && gateway.since_success < kOutputPatience * status.push_interval)) {
-      continue;
-    }
-    return {{"text", "pushes to " + gateway.address + " fail: " + gateway.last_error},
-            {"since_ms", gateway.last_success ? Json(UnixMs(*gateway.last_success)) : Json()}};
-  }
-  return {};
+  const GatewayStatus& gateway = status.gateway;
+  const bool arrived = gateway.last_success && gateway.since_success < kOutputPatience * status.push_interval;
+  if (gateway.last_error.empty() || arrived) return {};
+  return {{"text", "pushes to " + gateway.address + " fail: " + gateway.last_error},
+          {"since_ms", gateway.last_success ? Json(UnixMs(*gateway.last_success)) : Json()}};
 }
 
 // `labels`: without those of the identity.
@@ -231,8 +203,6 @@ Json ProgressJson(const std::optional<Progress>& progress) {
 
 JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, system_clock::time_point now) {
   const History::Stats& history = status.history;
-  Json gateways = Json::array();
-  for (const GatewayStatus& gateway : status.gateways) gateways.push_back(GatewayJson(gateway));
   const std::vector<HealthReport::Reason> reasons = ReasonsOf(status);
   Json verdicts = VerdictsJson(*status.ranks);
   verdicts["text"] = ComparisonOf(status);
@@ -243,8 +213,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"directory", status.directory},
        {"now_ms", UnixMs(now)},
        {"push_interval_seconds", Seconds(status.push_interval)},
-       {"gateway", GatewayJson(Total(status))},
-       {"gateways", std::move(gateways)},
+       {"gateway", GatewayJson(status.gateway)},
        {"health", HealthJson(status, reasons)},
        {"delivery", DeliveryJson(status)},
        {"deaths", DeathsJson(*status.health->deaths)},

@@ -1,4 +1,4 @@
-// GET /api/v1/status: the state of the agent, its gateways and its workers. API.md describes the response.
+// GET /api/v1/status: the state of the agent, its gateway and its workers. API.md describes the response.
 //
 // Thread safety: functions of their arguments.
 #pragma once
@@ -23,12 +23,11 @@
 
 namespace persia::agent {
 
-// Pushes to one gateway.
+// Pushes to the gateway.
 struct GatewayStatus {
-  std::string address;
-  size_t groups = 0;  // of the last push
-  std::string
-      format{};  // of the next push: "text" or "protobuf"; "" before the first; of several gateways "mixed" if they differ
+  std::string address = "off";  // "off": nothing is pushed
+  size_t groups = 0;            // of the last push
+  std::string format{};         // of the next push: "text" or "protobuf"; "" before the first
   uint64_t pushes = 0;
   uint64_t pushes_failed = 0;
   std::optional<std::chrono::system_clock::time_point> last_success{};
@@ -44,8 +43,7 @@ struct AgentStatus {
   std::string directory;
   std::chrono::milliseconds push_interval{0};
   std::chrono::milliseconds look_interval{0};  // of collections for the page
-  bool pushes = true;                          // false: there is no gateway
-  std::vector<GatewayStatus> gateways;         // empty until their addresses are known
+  GatewayStatus gateway{};
   size_t workers = 0;
   size_t workers_ended = 0;
   size_t segments_refused = 0;

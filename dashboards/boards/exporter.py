@@ -81,7 +81,6 @@ def pushes():
     duration = ("persia_agent_push_duration_seconds", GATEWAY, GATEWAY_LEGEND)
     rows = "Time since each group was last pushed, by the gateway. It grows if the agent or the instance is gone."
     results = {"persia_agent_pushes_total": "{{gateway}} {{result}}"}
-    names = "DNS lookups of dns+name, by result. After a failure the last known addresses stay in use."
     return [
         _worst(
             "Push age of agents",
@@ -102,7 +101,6 @@ def pushes():
         _worst("Groups whose last push was refused", "1 if the gateway refused it.", "short", over("max", GROUP, failed), GROUP_LEGEND, thresholds=RED_FROM_1),
         now("Groups", "Groups that the agent may have created and has not deleted.", "persia_agent_groups"),
         per_second("Groups ended", "Groups that the agent deleted because nothing pushes them any more.", {"persia_agent_groups_deleted_total": ""}),
-        per_second("Look-ups of gateways' names", names, {"persia_agent_gateway_lookups_total": "{{result}}"}, size=(24, 6)),
     ]
 
 

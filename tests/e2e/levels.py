@@ -25,10 +25,10 @@ _OF_THE_NIGHT = {module for modules in NIGHT.values() for module in modules.spli
 
 # Those in which a PushGateway, a Prometheus or a VictoriaMetrics takes part: `./run peers-test` gives them current releases.
 PEERS = """
-    test_alerts_day test_bad_metrics test_created_timestamps test_current_prometheus test_dashboards_data test_demo_job test_groups test_mapping
-    test_mixed_job test_native_histograms test_prometheus_alerts test_prometheus_config test_prometheus_discovery test_quarantine test_reload
-    test_remote_write test_remote_write_databases test_remote_write_stanza test_retire test_scrape_formats test_several_gateways
-    test_short_processes test_survival test_tls test_worker_metrics
+    test_alerts_day test_bad_metrics test_created_timestamps test_current_prometheus test_dashboards_data test_demo_job test_gateway
+    test_groups test_mapping test_mixed_job test_native_histograms test_prometheus_alerts test_prometheus_config
+    test_prometheus_discovery test_quarantine test_reload test_remote_write test_remote_write_databases test_remote_write_stanza
+    test_retire test_scrape_formats test_short_processes test_survival test_tls test_worker_metrics
 """.split()
 
 

@@ -107,7 +107,6 @@ ONLY_THE_AGENT_HAS = {
     "persia_agent_last_push": "work of the agent",
     "persia_agent_groups": "groups that the agent pushes",
     "persia_agent_identity_conflicts": "groups that the agent pushes",
-    "persia_agent_gateway_lookups": "work of the agent",
     "persia_agent_config_": "the settings of the agent",
     "persia_agent_state_": "files that the agent writes",
     "persia_agent_fifo_lines": "the agent reads the pipe",

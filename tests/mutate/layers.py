@@ -26,15 +26,14 @@ CONTRACT = {
     "own": "test_metrics_table test_worker_metrics",
     "format": "test_scrape_formats test_native_histograms test_created_timestamps",
     "net": "test_http test_tls test_web_config test_web_hosts test_worker_metrics",
-    "push": "test_groups test_quarantine test_several_gateways",
-    "gateways": "test_several_gateways test_groups test_shown_addresses",
+    "push": "test_groups test_quarantine test_gateway test_shown_addresses",
     "remote": "test_remote_write test_remote_write_faults",
     "config": "test_reload test_web_config test_remote_write test_tls",
     "job": "test_events test_other_users test_pipe test_run_mode test_unnamed_jobs",
     "web": "test_http test_events test_web_hosts",
     "top": "test_top",
     "app": "test_groups test_reload test_survival test_run_mode",
-    "cli": "test_exec test_run_mode test_unnamed_jobs test_top test_several_gateways",
+    "cli": "test_exec test_run_mode test_unnamed_jobs test_top test_gateway",
 }
 FOLDERS = list(CONTRACT)
 

@@ -164,7 +164,7 @@ def main():
     plan = parser.parse_args()
     if plan.agents < 1 or plan.series < 1 or plan.interval <= 0 or plan.seconds < plan.interval:
         parser.error("numbers must be above 0, and --seconds not less than --interval")
-    # Each agent has a connection to each of its gateways, and the gateways inherit this.
+    # Each agent has a connection to its gateway, and the gateways inherit this.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     ladder = [plan.agents] if plan.only else sorted({step for step in LADDER if step < plan.agents} | {plan.agents})

@@ -4,9 +4,10 @@
 //   simulate_agents --agents 300 --series 500 --gateways 127.0.0.1:9091,127.0.0.1:9092 --interval 10 --seconds 30 --state DIR
 //
 // An agent has two groups, as a real one beside a worker: the worker's, of `--series`, and its own, of 100. It begins at its
-// own moment of the first interval and pushes every interval, in a thread for each gateway on which it has groups. It skips an
-// interval if it is late, as gateways/push_lanes.h does. Once each has pushed twice, or after three intervals, the program
-// prints "measuring", and after `seconds` one line of JSON with the results of the pushes that ended meanwhile.
+// own moment of the first interval and pushes every interval, in its own thread, to one of the gateways: the first agent to the
+// first one, and so on in turn. It skips an interval if it is late, as push/pusher.h does. Once each has pushed twice, or after
+// three intervals, the program prints "measuring", and after `seconds` one line of JSON with the results of the pushes that
+// ended meanwhile.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -27,9 +28,8 @@
 #include <vector>
 
 #include "base/log.h"
-#include "gateways/gateway_list.h"
+#include "net/gateway_address.h"
 #include "push/group_ledger.h"
-#include "push/group_pins.h"
 #include "push/push_gateway.h"
 
 namespace persia::agent {
@@ -54,7 +54,6 @@ struct Plan {
   double seconds = 30;
   std::string state;
   std::vector<GatewayAddress> gateways;
-  std::shared_ptr<const GroupPins> pins;
 };
 
 // The outcome of the pushes of all agents, from Begin to Print.
@@ -74,8 +73,7 @@ class Tally {
     const std::lock_guard lock(mutex_);
     counting_ = true;
   }
-  // `lanes`: threads that push.
-  void Print(const Plan& plan, size_t lanes) {
+  void Print(const Plan& plan) {
     const std::lock_guard lock(mutex_);
     counting_ = false;
     std::sort(seconds_.begin(), seconds_.end());
@@ -85,10 +83,10 @@ class Tally {
                  : seconds_[std::min(seconds_.size() - 1, static_cast<size_t>(q * static_cast<double>(seconds_.size())))];
     };
     std::printf(
-        "{\"lanes\": %zu, \"expected\": %.0f, \"pushes\": %zu, \"failed\": %zu, \"requests\": %zu, \"all_requests\": %zu, "
+        "{\"expected\": %.0f, \"pushes\": %zu, \"failed\": %zu, \"requests\": %zu, \"all_requests\": %zu, "
         "\"bytes\": %llu, "
         "\"median\": %.6f, \"p99\": %.6f, \"longest\": %.6f}\n",
-        lanes, static_cast<double>(lanes) * plan.seconds / plan.interval, pushes_, failed_, requests_, all_requests_,
+        static_cast<double>(plan.agents) * plan.seconds / plan.interval, pushes_, failed_, requests_, all_requests_,
         static_cast<unsigned long long>(bytes_), quantile(0.5), quantile(0.99), quantile(1));
     std::fflush(stdout);
   }
@@ -133,23 +131,17 @@ std::shared_ptr<const Layout> LayoutOf(size_t agent, size_t series) {
   return layout;
 }
 
-// One agent: the part shared by its gateways.
-struct SimulatedAgent {
-  SimulatedAgent(const Plan& plan, size_t number, int directory)
-      : layout(LayoutOf(number, plan.series)),
-        ledger({.directory_fd = directory,
-                .directory = plan.state,
-                .name = "groups." + std::to_string(number),
-                .run_id = "simulated"}) {}
-
-  const std::shared_ptr<const Layout> layout;
-  GroupLedger ledger;
-};
-
-class Lane {
+class SimulatedAgent {
  public:
-  Lane(const Plan& plan, SimulatedAgent& agent, const GatewayAddress& gateway, Time::time_point begin)
-      : plan_(plan), layout_(agent.layout), next_(begin), sink_(Options(plan, agent, gateway)) {}
+  SimulatedAgent(const Plan& plan, size_t number, int directory, Time::time_point begin)
+      : plan_(plan),
+        layout_(LayoutOf(number, plan.series)),
+        ledger_({.directory_fd = directory,
+                 .directory = plan.state,
+                 .name = "groups." + std::to_string(number),
+                 .run_id = "simulated"}),
+        next_(begin),
+        sink_(Options(plan, plan.gateways[number % plan.gateways.size()], ledger_)) {}
 
   void Run(Tally& tally, std::atomic<size_t>& pushed, const std::atomic<bool>& stop) {
     const auto interval = std::chrono::duration_cast<Time::duration>(duration<double>(plan_.interval));
@@ -172,18 +164,18 @@ class Lane {
   void Interrupt() { sink_.Interrupt(); }
 
  private:
-  static PushGateway::Options Options(const Plan& plan, SimulatedAgent& agent, const GatewayAddress& gateway) {
+  static PushGateway::Options Options(const Plan& plan, const GatewayAddress& gateway, GroupLedger& ledger) {
     PushGateway::Options options;
     options.address = gateway;
     options.format = PushFormat::Choice::kAuto;
-    options.ledger = &agent.ledger;
-    options.pins = plan.pins;
+    options.ledger = &ledger;
     options.http.total_timeout = options.time_budget = milliseconds(static_cast<int64_t>(std::max(1.0, plan.interval) * 1000));
     return options;
   }
 
   const Plan& plan_;
   const std::shared_ptr<const Layout> layout_;
+  GroupLedger ledger_;
   Time::time_point next_;
   PushGateway sink_;
   double value_ = 0;
@@ -193,35 +185,26 @@ void Simulate(const Plan& plan) {
   const int directory = open(plan.state.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) Fail("cannot open " + plan.state + ": " + std::strerror(errno));
   std::vector<std::unique_ptr<SimulatedAgent>> agents;
-  std::vector<std::unique_ptr<Lane>> lanes;
   const auto begin = Time::now();
   const auto interval = std::chrono::duration_cast<Time::duration>(duration<double>(plan.interval));
   for (size_t i = 0; i < plan.agents; ++i) {
-    SimulatedAgent& agent = *agents.emplace_back(std::make_unique<SimulatedAgent>(plan, i, directory));
-    for (const GatewayAddress& gateway : plan.gateways) {
-      const auto& identities = agent.layout->identities;
-      if (plan.pins == nullptr || std::any_of(identities.begin(), identities.end(), [&](const Identity& identity) {
-            return plan.pins->GatewayOf(identity) == gateway.Url();
-          })) {
-        lanes.push_back(std::make_unique<Lane>(
-            plan, agent, gateway, begin + interval * static_cast<Time::rep>(i) / static_cast<Time::rep>(plan.agents)));
-      }
-    }
+    agents.push_back(std::make_unique<SimulatedAgent>(
+        plan, i, directory, begin + interval * static_cast<Time::rep>(i) / static_cast<Time::rep>(plan.agents)));
   }
   Tally tally;
   std::atomic<size_t> pushed = 0;
   std::atomic<bool> stop = false;
   std::vector<std::thread> threads;
-  for (const auto& lane : lanes) threads.emplace_back([&, one = lane.get()] { one->Run(tally, pushed, stop); });
+  for (const auto& agent : agents) threads.emplace_back([&, one = agent.get()] { one->Run(tally, pushed, stop); });
   const auto warm = begin + 3 * interval;
-  while (pushed < lanes.size() && Time::now() < warm) std::this_thread::sleep_for(milliseconds(10));
+  while (pushed < agents.size() && Time::now() < warm) std::this_thread::sleep_for(milliseconds(10));
   tally.Begin();
   std::puts("measuring");
   std::fflush(stdout);
   std::this_thread::sleep_for(duration<double>(plan.seconds));
-  tally.Print(plan, lanes.size());
+  tally.Print(plan);
   stop = true;
-  for (const auto& lane : lanes) lane->Interrupt();
+  for (const auto& agent : agents) agent->Interrupt();
   for (std::thread& thread : threads) thread.join();
 }
 
@@ -251,19 +234,17 @@ Plan ReadPlan(const std::vector<std::string_view>& arguments) {
     } else if (flag == "--state") {
       plan.state = value;
     } else if (flag == "--gateways") {
-      auto gateways = ParseGateways(value);
-      if (!gateways.ok()) Fail(gateways.error());
-      for (const GatewayEntry& entry : gateways.value()) plan.gateways.push_back(entry.address);
+      for (std::string_view rest = value; !rest.empty();) {
+        auto gateway = GatewayAddress::Parse(rest.substr(0, rest.find(',')));
+        if (!gateway.ok()) Fail(gateway.error());
+        plan.gateways.push_back(std::move(gateway).value());
+        rest.remove_prefix(std::min(rest.find(','), rest.size() - 1) + 1);
+      }
     } else {
       Fail("unknown flag \"" + std::string(flag) + "\"");
     }
   }
   if (plan.gateways.empty() || plan.state.empty()) Fail("--gateways and --state are missing");
-  if (plan.gateways.size() > 1) {
-    std::vector<std::string> urls;
-    for (const GatewayAddress& gateway : plan.gateways) urls.push_back(gateway.Url());
-    plan.pins = std::make_shared<const GroupPins>(std::move(urls));
-  }
   return plan;
 }
 

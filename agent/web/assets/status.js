@@ -46,13 +46,12 @@ export function workersTile({ workers }) {
 
 // ---- the line about the agent ----
 
-function describePushes({ gateway, gateways, push_interval_seconds: interval }) {
+function describePushes({ gateway, push_interval_seconds: interval }) {
   if (gateway.address === 'off') return 'no gateway: /metrics has the values';
-  const to = gateways.length > 1 ? `to ${gateways.length} gateways, ${gateway.address}` : `to ${gateway.address}`;
   const age = gateway.last_success_age_seconds;
   const last = age !== null ? `the last one ${ago(age)}` : gateway.pushes > 0 ? 'none has arrived' : 'none yet';
   const failed = gateway.failed > 0 ? `, ${gateway.failed} failed` : '';
-  return `${whole(gateway.pushes)} pushes ${to}${failed}, ${last}, one every ${number(interval, 'seconds')}`;
+  return `${whole(gateway.pushes)} pushes to ${gateway.address}${failed}, ${last}, one every ${number(interval, 'seconds')}`;
 }
 
 function describeSeries({ series, segments: { live, ended, refused } }) {

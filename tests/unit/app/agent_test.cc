@@ -22,9 +22,11 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
+using ::testing::SizeIs;
 using namespace std::chrono_literals;
 
 // The pushes that arrived, and the answer to the next push.
@@ -34,6 +36,7 @@ class ScriptedGateway : public PushSink {
   [[nodiscard]] const PushReport& last_report() const override { return report_; }
   void Interrupt() override {}
   void Rearm() override {}
+  void LiftQuarantine() override { ++lifted; }
   Status DeleteGroups(const std::string&, std::chrono::milliseconds) override { return Done{}; }
   void SetGood(bool good) {
     const std::lock_guard lock(mutex_);
@@ -61,6 +64,8 @@ class ScriptedGateway : public PushSink {
     arrived_.notify_all();
     return good_ ? Status(Done{}) : Status(Error{"gateway:9091: connection refused"});
   }
+
+  std::atomic<int> lifted = 0;
 
  private:
   const std::string name_ = "gateway:9091";
@@ -90,13 +95,17 @@ class AgentTest : public ::testing::Test {
     setup_.directory = job_.directory();
     setup_.run_id = "run";
     setup_.ip_addr = "10.0.0.7";
+    setup_.gateway = [this](const AgentOptions& options) {
+      made_for_.push_back(options.gateway_address);
+      return Pusher::Target{.sink = options.Pushes() ? gateway_ : nullptr};
+    };
     std::filesystem::create_directory(job_.directory());
     std::filesystem::permissions(job_.directory(), std::filesystem::perms::owner_all);
   }
   ~AgentTest() override { SetUpLog(LogLevel::kInfo, LogFormat::kText); }
 
   Agent& Make() {
-    agent_ = std::make_unique<Agent>(setup_, clock_, PushRoutes{.sinks = {gateway_}});
+    agent_ = std::make_unique<Agent>(setup_, clock_);
     EXPECT_TRUE(agent_->Listen().ok());
     return *agent_;
   }
@@ -116,6 +125,7 @@ class AgentTest : public ::testing::Test {
   TestJob job_;
   ManualClock clock_;
   const std::shared_ptr<ScriptedGateway> gateway_ = std::make_shared<ScriptedGateway>();
+  std::vector<std::string> made_for_;
   Agent::Setup setup_;
   std::unique_ptr<Agent> agent_;
   int ticks_ = 0;
@@ -201,6 +211,24 @@ TEST_F(AgentTest, GatewaysStateIsLoggedOncePerChange) {
   EXPECT_EQ(Count(log, "info: pushing to gateway:9091"), 1) << log;
 }
 
+TEST_F(AgentTest, AReloadMakesTheGatewayAnewIfItsSettingsHaveChanged) {
+  Make().Start();
+  gateway_->Await(1);
+  AgentOptions fresh = setup_.options;
+  fresh.log_level = LogLevel::kWarning;
+  agent_->Reconfigure(fresh);
+  EXPECT_THAT(made_for_, SizeIs(1));
+  EXPECT_EQ(gateway_->lifted, 1) << "it may accept now what it refused";
+  fresh.push_timeout *= 2;
+  agent_->Reconfigure(fresh);
+  EXPECT_THAT(made_for_, SizeIs(2));
+  fresh.gateway_address = "off";
+  agent_->Reconfigure(fresh);
+  EXPECT_THAT(made_for_, ElementsAre("metrics_gateway:9091", "metrics_gateway:9091", "off"));
+  EXPECT_THAT(Get("/api/v1/status").body, HasSubstr("\"address\":\"off\""));
+  EXPECT_TRUE(agent_->Finish().ok());
+}
+
 TEST_F(AgentTest, SlowPushesAreSaidOncePerChange) {
   ::testing::internal::CaptureStderr();
   gateway_->SetDuration(11s);
@@ -252,12 +280,12 @@ TEST_F(AgentTest, AddressThatCannotBeHadIsAnError) {
   Make();
   setup_.options.listen_address = agent_->listening_at();
   setup_.options.listen_address_is_default = false;
-  Agent second(setup_, clock_, PushRoutes{.sinks = {gateway_}});
+  Agent second(setup_, clock_);
   const Status status = second.Listen();
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error(), HasSubstr(agent_->listening_at()));
   setup_.options.listen_address_is_default = true;
-  Agent third(setup_, clock_, PushRoutes{.sinks = {gateway_}});
+  Agent third(setup_, clock_);
   EXPECT_TRUE(third.Listen().ok());
   EXPECT_NE(third.listening_at(), agent_->listening_at());
 }

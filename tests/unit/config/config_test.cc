@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "config/settings.h"
 #include "config/values.h"
@@ -93,10 +94,10 @@ TEST(ConfigFile, TakesTextAsItIsWritten) {
   EXPECT_EQ(Parse(Section("  job_name: 'no'\n")).options.job_name, "no");
 }
 
-TEST(ConfigFile, TakesAListOfGateways) {
-  EXPECT_EQ(Parse(Section("  gateway_address: [gw-0:9091, 'gw-1:9091']\n")).options.gateway_address, "gw-0:9091,gw-1:9091");
-  EXPECT_EQ(Parse(Section("  gateway_address:\n    - gw-0\n")).options.gateway_address, "gw-0");
-  EXPECT_EQ(Parse(Section("  gateway_address: gw-0, gw-1\n")).options.gateway_address, "gw-0, gw-1");
+TEST(ConfigFile, TakesAListOfNames) {
+  const std::vector<std::string> names = {"a.example", "b"};
+  EXPECT_EQ(Parse(Section("  web_external_host: [a.example, 'b']\n")).options.web_external_hosts, names);
+  EXPECT_EQ(Parse(Section("  web_external_host: a.example, b\n")).options.web_external_hosts, names);
 }
 
 TEST(ConfigFile, FollowsAliases) {
@@ -185,16 +186,17 @@ INSTANTIATE_TEST_SUITE_P(
             Section("  metrics_dir: here\n"),
             "f.yaml:2:16: metrics_dir: \"here\" is not an absolute path: workers that start in other directories must find it "
             "too"},
-        Refusal{Section("  gateway_address:\n    - a:1\n    - b:0\n"),
-                "f.yaml:4:7: gateway_address: gateway address \"b:0\": the port is not a number from 1 to 65535; an IPv6 "
-                "address needs "
-                "brackets, for example [::1]:9091"},
-        Refusal{Section("  gateway_address: []\n"),
-                "f.yaml:2:20: gateway_address: the list is empty; expected a text, or a list of texts"},
-        Refusal{Section("  gateway_address: [a, [b]]\n"), "f.yaml:2:24: gateway_address: expected a text, found a list"},
-        Refusal{Section("  gateway_address: [a, off]\n"),
-                "f.yaml:2:20: gateway_address: gateway address \"off\" must be the only one: it means that nothing is "
-                "pushed"},
+        Refusal{Section("  gateway_address:\n    - a:1\n    - b:1\n"),
+                "f.yaml:3:5: gateway_address: gateway address \"a:1,b:1\": it is a list, and an agent pushes to one gateway; "
+                "give one address, and other agents another one (a comma in a path is %2C)"},
+        Refusal{Section("  gateway_address: dns+gw:9091\n"),
+                "f.yaml:2:20: gateway_address: gateway address \"dns+gw:9091\": dns+ stands for each address of a name, and "
+                "an agent pushes to one gateway; leave dns+ out, or give one address, and other agents another one"},
+        Refusal{Section("  web_external_host:\n    - a\n    - b:1\n"), "f.yaml:4:7: web_external_host: \"b:1\" is not a host name without scheme and port (metrics.example.com, "
+                ".example.com)"},
+        Refusal{Section("  web_external_host: []\n"),
+                "f.yaml:2:22: web_external_host: the list is empty; expected a text, or a list of texts"},
+        Refusal{Section("  web_external_host: [a, [b]]\n"), "f.yaml:2:26: web_external_host: expected a text, found a list"},
         Refusal{
             Section("  gateway_address: \"a:1\\nb\"\n"),
             "f.yaml:2:20: gateway_address: gateway address \"a:1 b\": it has a space or a control character; leave it out, or "

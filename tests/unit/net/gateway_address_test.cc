@@ -63,6 +63,10 @@ TEST(GatewayAddressTest, RefusesTheRestAndSaysWhy) {
       {"http://host/\n", "has a space or a control character"},
       {"http://host/\x7f", "has a space or a control character"},
       {"http://host/\"", "percent-encoded"},
+      {"gw-0:9091,gw-1:9091", "it is a list, and an agent pushes to one gateway; give one address, and other agents another"},
+      {"https://gw/a,b", "a comma in a path is %2C"},
+      {"dns+gw:9091", "dns+ stands for each address of a name, and an agent pushes to one gateway; leave dns+ out"},
+      {"dns+https://gw", "leave dns+ out"},
   };
   for (const auto& [text, why] : kCases) {
     const Result<GatewayAddress> address = GatewayAddress::Parse(text);
@@ -85,7 +89,7 @@ TEST(GatewayAddressTest, RefusesAQueryWithoutRepeatingIt) {
 TEST(GatewayAddressTest, RefusesCredentialsWithoutRepeatingThem) {
   for (const char* text :
        {"http://user:secret@host:9091", "user:secret@host", "http://user:sec/ret@host", "a@secret@host", "host?mail=a@secret",
-        "http://user:pa?secret@host", "user:1?secret@host", "http://user:1#secret@host", "secret@"}) {
+        "http://user:pa?secret@host", "a,user:secret@b", "user:sec,ret@b", "user:1?secret@host", "http://user:1#secret@host", "secret@"}) {
     const Result<GatewayAddress> address = GatewayAddress::Parse(text);
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_THAT(address.error(), HasSubstr("must not contain a user and password"));

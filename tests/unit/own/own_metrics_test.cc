@@ -59,7 +59,7 @@ TEST_F(OwnMetricsTest, EveryFamilyHasItsPrefixAndHelp) {
   own_.AddGateway("gw:9091");
   own_.PushDone("gw:9091", "success", 0.1, 10);
   const auto snapshot = own_.Collect();
-  EXPECT_EQ(snapshot->layout->families.size(), 36U);
+  EXPECT_EQ(snapshot->layout->families.size(), 35U);
   EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::name, StartsWith("persia_agent_"))));
   EXPECT_THAT(snapshot->layout->families, Each(Field(&FamilyLayout::help, Not(IsEmpty()))));
   EXPECT_EQ(snapshot->layout->identities.front(), (Identity{"job", {{"role", "agent"}}}));

@@ -35,8 +35,8 @@ AgentStatus Running() {
   status.version = "0.1.0";
   status.job = "<script>";
   status.push_interval = seconds(1);
-  status.gateways = {
-      {.address = "metrics_gateway:9091", .groups = 2, .format = "text", .pushes = 3, .last_took = microseconds(12'500)}};
+  status.gateway = {
+      .address = "metrics_gateway:9091", .groups = 2, .format = "text", .pushes = 3, .last_took = microseconds(12'500)};
   status.pids = {{{"", "rep_0", "0"}, 4711}};
   return status;
 }
@@ -51,56 +51,18 @@ TEST(AnswerStatus, DescribesTheAgent) {
       R"({"address":"metrics_gateway:9091","groups":2,"format":"text","pushes":3,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_push_seconds":0.0125,"last_error":""})");
   EXPECT_THAT(told["workers"], IsEmpty());
   EXPECT_TRUE(told["history"]["oldest_ms"].is_null());
-  EXPECT_EQ(told["gateways"].dump(), "[" + told["gateway"].dump() + "]");
-  status.gateways[0].last_success = kNow - seconds(5);
-  status.gateways[0].since_success = milliseconds(3500);
-  status.gateways[0].last_error = "refused";
+  status.gateway.last_success = kNow - seconds(5);
+  status.gateway.since_success = milliseconds(3500);
+  status.gateway.last_error = "refused";
   told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
   EXPECT_EQ(told["gateway"]["last_success_ms"], 999'995'000);
   EXPECT_EQ(told["gateway"]["last_success_age_seconds"], 3.5);
   EXPECT_EQ(told["gateway"]["last_error"], "refused");
 }
 
-TEST(AnswerStatus, SeveralGatewaysHaveTheOldestSuccessOfThoseWithGroups) {
-  AgentStatus status = Running();
-  status.gateways = {{.address = "a:9091",
-                      .groups = 1,
-                      .format = "protobuf",
-                      .pushes = 3,
-                      .last_success = kNow - seconds(2),
-                      .since_success = seconds(2)},
-                     {.address = "b:9091",
-                      .groups = 2,
-                      .format = "protobuf",
-                      .pushes = 3,
-                      .pushes_failed = 2,
-                      .last_success = kNow - seconds(30),
-                      .since_success = seconds(30),
-                      .last_took = microseconds(7),
-                      .last_error = "b:9091: connection refused"},
-                     {.address = "c:9091", .format = "text"}};
-  Json told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
-  EXPECT_EQ(told["gateway"]["format"], "protobuf") << "no group is pushed to c";
-  EXPECT_EQ(told["gateway"]["address"], "a:9091, b:9091, c:9091");
-  EXPECT_EQ(told["gateway"]["last_success_age_seconds"], 30);
-  EXPECT_EQ(told["gateway"]["last_error"], "b:9091: connection refused");
-  EXPECT_EQ(told["gateway"]["pushes"], 6);
-  EXPECT_EQ(told["gateway"]["last_push_seconds"], 7e-6) << "the longest";
-  EXPECT_TRUE(told["gateways"][2]["last_push_seconds"].is_null()) << "no push yet";
-  EXPECT_EQ(told["gateways"].size(), 3);
-  EXPECT_EQ(told["gateways"][1]["failed"], 2);
-  status.gateways[2].groups = 1;  // never pushed successfully
-  told = Json::parse(AnswerStatus(status, nullptr, kNow).body);
-  EXPECT_EQ(told["gateway"]["format"], "mixed");
-  EXPECT_TRUE(told["gateway"]["last_success_ms"].is_null());
-}
-
-TEST(AnswerStatus, WithoutGatewaysTheAddressSaysWhy) {
-  AgentStatus status = Running();
-  status.gateways.clear();
-  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["gateway"]["address"], "unknown");
-  status.pushes = false;
-  EXPECT_EQ(Json::parse(AnswerStatus(status, nullptr, kNow).body)["gateway"]["address"], "off");
+TEST(AnswerStatus, WithoutAGatewayTheAddressIsOff) {
+  EXPECT_EQ(Json::parse(AnswerStatus(AgentStatus(), nullptr, kNow).body)["gateway"].dump(),
+            R"({"address":"off","groups":0,"format":"","pushes":0,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_push_seconds":null,"last_error":""})");
 }
 
 TEST(AnswerStatus, HasWhoWaitsForWhom) {
@@ -245,16 +207,16 @@ TEST(AnswerStatus, PushesThatFailAreNotTheHealthOfTheJob) {
   HealthReport health;
   health.state = JobState::kRunning;
   status.health = std::make_shared<const HealthReport>(health);
-  status.gateways = {{.address = "a:9091", .pushes = 9, .last_success = kNow, .since_success = seconds(1)}};
+  status.gateway = {.address = "a:9091", .pushes = 9, .last_success = kNow, .since_success = seconds(1)};
   const auto told = [&] { return Json::parse(AnswerStatus(status, nullptr, kNow).body); };
   EXPECT_TRUE(told()["delivery"].is_null());
-  status.gateways[0].last_error = "connection refused";
+  status.gateway.last_error = "connection refused";
   EXPECT_TRUE(told()["delivery"].is_null()) << "once";
-  status.gateways[0].since_success = 3 * status.push_interval;
+  status.gateway.since_success = 3 * status.push_interval;
   EXPECT_EQ(told()["delivery"].dump(), R"({"text":"pushes to a:9091 fail: connection refused","since_ms":1000000000})");
   EXPECT_EQ(told()["health"]["state"], "running");
   EXPECT_EQ(told()["health"]["reasons"].size(), 0U);
-  status.gateways[0].last_success.reset();
+  status.gateway.last_success.reset();
   EXPECT_TRUE(told()["delivery"]["since_ms"].is_null()) << "no push has arrived yet";
 }
 

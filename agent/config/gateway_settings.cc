@@ -51,9 +51,10 @@ std::vector<std::string> CheckGatewayAccess(const AgentOptions& options) {
   std::vector<std::string> errors = CheckAccess(options.gateway_access);
   CheckGatewayProxy(options.gateway_proxy, errors);
   if (gateway.ok() && gateway.value().scheme() != "https" && HasTlsSettings(options.gateway_access)) {
-    errors.push_back("gateway_ca_file, gateway_cert_file, gateway_key_file or gateway_server_name is set, but gateway_address " +
-                     Quoted(options.gateway_address) + " is one without TLS; give https://" + gateway.value().HostAndPort() +
-                     gateway.value().path_prefix());
+    errors.push_back(
+        "gateway_ca_file, gateway_cert_file, gateway_key_file or gateway_server_name is set, but gateway_address " +
+        Quoted(options.gateway_address) + " is one without TLS; give https://" + gateway.value().HostAndPort() +
+        gateway.value().path_prefix());
   }
   return errors;
 }

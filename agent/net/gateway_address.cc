@@ -40,12 +40,14 @@ Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
   if (text.find_first_of("?#") != std::string_view::npos) return refuse("must not have a query or fragment");
   if (text.empty()) return refuse("it is empty; give host:port, for example metrics_gateway:9091");
   if (text.find(',') != std::string_view::npos) {
-    return refuse("it is a list, and an agent pushes to one gateway; give one address, and other agents another one (a comma in "
-                  "a path is %2C)");
+    return refuse(
+        "it is a list, and an agent pushes to one gateway; give one address, and other agents another one (a comma in "
+        "a path is %2C)");
   }
   if (text.starts_with("dns+")) {
-    return refuse("dns+ stands for each address of a name, and an agent pushes to one gateway; leave dns+ out, or give one "
-                  "address, and other agents another one");
+    return refuse(
+        "dns+ stands for each address of a name, and an agent pushes to one gateway; leave dns+ out, or give one "
+        "address, and other agents another one");
   }
   const bool has_scheme = text.find("://") != std::string_view::npos;
   const auto url = Url::Parse(has_scheme ? std::string(text) : "http://" + std::string(text));

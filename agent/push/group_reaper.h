@@ -34,8 +34,8 @@ class GroupReaper {
 
   // After a push in which each of `present`, identities of the snapshot, has `arrived` or was refused: deletes groups of these
   // jobs that are no longer pushed, for at most `limit`.
-  Deleted DeleteAbsent(const std::set<std::string>& jobs, const std::set<Identity>& present,
-                       const std::set<Identity>& arrived, std::chrono::milliseconds limit);
+  Deleted DeleteAbsent(const std::set<std::string>& jobs, const std::set<Identity>& present, const std::set<Identity>& arrived,
+                       std::chrono::milliseconds limit);
   // The job is over: deletes all its groups. An error says how many are left, and why.
   Status DeleteAll(const std::string& job, std::chrono::milliseconds limit, size_t& deleted);
 

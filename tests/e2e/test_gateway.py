@@ -28,20 +28,26 @@ def gateways(tmp_path):
         handle.server.stop()
 
 
+@pytest.fixture
+def bare_job(job):
+    """A job whose agents are not given the usual gateway."""
+    usual = job.flags
+    job.flags = lambda address, more: [flag for flag in usual(address, ()) if not flag.startswith("--gateway=")] + list(more)
+    return job
+
+
 def batches(handle):
     """A gateway's values of the ranks, by instance."""
     return {dict(labels)["instance"]: value for (name, labels), value in handle.metrics().items() if name == "my_app_batches"}
 
 
-def test_when_the_gateway_changes_the_groups_move(gateways, job, tmp_path):
+def test_when_the_gateway_changes_the_groups_move(gateways, bare_job, tmp_path):
     former, other = gateways
     config = tmp_path / "config.yaml"
     config.write_text(f"PersiaMetricsConfig: {{gateway_address: {former.address}}}\n")
-    usual = job.flags
-    job.flags = lambda address, more: [flag for flag in usual(address, more) if not flag.startswith("--gateway=")]
-    agent = job.agent(f"--config={config}")
+    agent = bare_job.agent(f"--config={config}")
     for rank in RANKS:
-        job.worker(replica=rank).tell("count my_app batches 1")
+        bare_job.worker(replica=rank).tell("count my_app batches 1")
     everything = {f"rep_{rank}": 1 for rank in RANKS}
     wait_until(lambda: batches(former) == everything, "the gateway to have all")
     config.write_text(f"PersiaMetricsConfig: {{gateway_address: {other.address}}}\n")
@@ -58,7 +64,7 @@ def test_when_the_gateway_changes_the_groups_move(gateways, job, tmp_path):
         ("dns+tasks.gw:9091", '"dns+tasks.gw:9091"', "leave dns+ out, or give one address, and other agents another one"),
     ],
 )
-def test_an_agent_has_one_gateway(job, tmp_path, value, quoted, advice):
+def test_an_agent_has_one_gateway(tmp_path, value, quoted, advice):
     config = tmp_path / "config.yaml"
     config.write_text(f"PersiaMetricsConfig:\n  gateway_address: {value}\n")
     done = subprocess.run([AGENT, "check-config", f"--config={config}"], env=environment(), capture_output=True, text=True, timeout=30)
@@ -67,10 +73,8 @@ def test_an_agent_has_one_gateway(job, tmp_path, value, quoted, advice):
         assert part in done.stdout + done.stderr
 
 
-def test_a_job_runs_although_its_agent_is_given_several_gateways(job):
-    usual = job.flags
-    job.flags = lambda address, more: [flag for flag in usual(address, more) if not flag.startswith("--gateway=")]
-    agent = job.exec_worker("--gateway=gw-0:9091,gw-1:9091")
+def test_a_job_runs_although_its_agent_is_given_several_gateways(bare_job):
+    agent = bare_job.exec_worker("--gateway=gw-0:9091,gw-1:9091")
     agent.tell("count my_app batches 7")
     wait_until(lambda: agent.metrics().one("my_app_batches") == 7, "the agent to have read the worker")
     assert agent.leave() == 0

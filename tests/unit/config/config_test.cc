@@ -192,7 +192,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{Section("  gateway_address: dns+gw:9091\n"),
                 "f.yaml:2:20: gateway_address: gateway address \"dns+gw:9091\": dns+ stands for each address of a name, and "
                 "an agent pushes to one gateway; leave dns+ out, or give one address, and other agents another one"},
-        Refusal{Section("  web_external_host:\n    - a\n    - b:1\n"), "f.yaml:4:7: web_external_host: \"b:1\" is not a host name without scheme and port (metrics.example.com, "
+        Refusal{Section("  web_external_host:\n    - a\n    - b:1\n"),
+                "f.yaml:4:7: web_external_host: \"b:1\" is not a host name without scheme and port (metrics.example.com, "
                 ".example.com)"},
         Refusal{Section("  web_external_host: []\n"),
                 "f.yaml:2:22: web_external_host: the list is empty; expected a text, or a list of texts"},

@@ -87,9 +87,9 @@ TEST(GatewayAddressTest, RefusesAQueryWithoutRepeatingIt) {
 }
 
 TEST(GatewayAddressTest, RefusesCredentialsWithoutRepeatingThem) {
-  for (const char* text :
-       {"http://user:secret@host:9091", "user:secret@host", "http://user:sec/ret@host", "a@secret@host", "host?mail=a@secret",
-        "http://user:pa?secret@host", "a,user:secret@b", "user:sec,ret@b", "user:1?secret@host", "http://user:1#secret@host", "secret@"}) {
+  for (const char* text : {"http://user:secret@host:9091", "user:secret@host", "http://user:sec/ret@host", "a@secret@host",
+                           "host?mail=a@secret", "http://user:pa?secret@host", "a,user:secret@b", "user:sec,ret@b",
+                           "user:1?secret@host", "http://user:1#secret@host", "secret@"}) {
     const Result<GatewayAddress> address = GatewayAddress::Parse(text);
     ASSERT_FALSE(address.ok()) << text;
     EXPECT_THAT(address.error(), HasSubstr("must not contain a user and password"));

@@ -246,10 +246,9 @@ TEST_F(PusherTest, TheAgeOfTheLastPushEndsWithTheGateway) {
   while (pusher_.state().pushes < 1) std::this_thread::yield();
   EXPECT_THAT(Own(), HasSubstr("persia_agent_last_push_success_timestamp_seconds{job=\"job\",gateway=\"gateway:9091\"}"));
   pusher_.Use({});
-  EXPECT_THAT(Own(),
-              AllOf(Not(HasSubstr("persia_agent_last_push_success_timestamp_seconds{")),
-                    Not(HasSubstr("persia_agent_push_consecutive_failures{")),
-                    HasSubstr("persia_agent_pushes_total{job=\"job\",gateway=\"gateway:9091\",result=\"success\"} 1")));
+  EXPECT_THAT(Own(), AllOf(Not(HasSubstr("persia_agent_last_push_success_timestamp_seconds{")),
+                           Not(HasSubstr("persia_agent_push_consecutive_failures{")),
+                           HasSubstr("persia_agent_pushes_total{job=\"job\",gateway=\"gateway:9091\",result=\"success\"} 1")));
   EXPECT_TRUE(pusher_.Finish(Numbered(2)).ok());
 }
 

@@ -61,8 +61,9 @@ TEST(AnswerStatus, DescribesTheAgent) {
 }
 
 TEST(AnswerStatus, WithoutAGatewayTheAddressIsOff) {
-  EXPECT_EQ(Json::parse(AnswerStatus(AgentStatus(), nullptr, kNow).body)["gateway"].dump(),
-            R"({"address":"off","groups":0,"format":"","pushes":0,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_push_seconds":null,"last_error":""})");
+  EXPECT_EQ(
+      Json::parse(AnswerStatus(AgentStatus(), nullptr, kNow).body)["gateway"].dump(),
+      R"({"address":"off","groups":0,"format":"","pushes":0,"failed":0,"last_success_ms":null,"last_success_age_seconds":null,"last_push_seconds":null,"last_error":""})");
 }
 
 TEST(AnswerStatus, HasWhoWaitsForWhom) {

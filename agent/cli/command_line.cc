@@ -31,7 +31,9 @@ constexpr char kConfigFlag[] = "--config";
 constexpr char kStrictFlag[] = "--strict";
 constexpr char kIdleFlag[] = "--exit-when-idle";
 constexpr char kInstrumentFlag[] = "--instrument";
-constexpr char kTorch[] = "torch";
+// What the Python package can instrument, and the variable that says so.
+constexpr Choice<std::string_view> kLibraries[] = {{"torch", "PERSIA_METRICS_TORCH"},
+                                                   {"prometheus_client", "PERSIA_METRICS_PROMETHEUS_CLIENT"}};
 constexpr char kHelpAllFlag[] = "--help-all";
 constexpr char kUsualGroup[] = "Options";  // CLI11's own
 
@@ -179,7 +181,7 @@ Flags AddFlags(Verb verb, HelpLevel level, CLI::App& app) {
     flags.instrument =
         AddOption(app, kInstrumentFlag,
                   "Instrument the command's Python processes, if the Python package is installed. torch: phases, "
-                  "steps and samples of PyTorch [none]",
+                  "steps and samples of PyTorch; prometheus_client: its metrics; may be repeated [none]",
                   "LIBRARY", group);
     flags.strict = AddSwitch(app, kStrictFlag, "Do not start the command if its metrics cannot be collected", group);
   } else if (verb == Verb::kExplain) {
@@ -295,10 +297,12 @@ void TakeFlags(const Flags& flags, CommandLine& line) {
   line.metrics = ValuesOf(flags.metrics);
   line.metric_type = LastValueOf(flags.metric_type).value_or(line.metric_type);
   for (const std::string& library : ValuesOf(flags.instrument)) {
-    line.instruments_torch = line.instruments_torch || library == kTorch;
-    if (library == kTorch) continue;
-    line.errors.push_back({.text = std::string(kInstrumentFlag) + ": unknown library " + Quoted(library) + " (" + kTorch + ")" +
-                                   DidYouMean(library, std::vector<std::string_view>{kTorch}),
+    const Result<std::string_view> variable = ParseChoice(library, kLibraries);
+    if (variable.ok()) {
+      line.instruments.push_back(variable.value());
+      continue;
+    }
+    line.errors.push_back({.text = std::string(kInstrumentFlag) + ": " + variable.error(),
                            .consequence = "it is not instrumented",
                            .lasting = true});
   }

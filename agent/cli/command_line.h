@@ -49,7 +49,7 @@ struct CommandLine {
   // exec, run
   bool strict = false;
   // exec
-  bool instruments_torch = false;
+  std::vector<std::string_view> instruments;  // the variables of the environment that instrument the command's libraries
   std::vector<std::string> command;
   size_t command_begin = 0;  // index of the command's first word in argv, where the program's name has index 0
   // run

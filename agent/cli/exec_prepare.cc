@@ -118,7 +118,7 @@ ExecPlan MakePlan(const CommandLine& line, const Config& config) {
   if (constexpr char kHook[] = "PERSIA_METRICS_TORCHELASTIC"; std::getenv(kHook) == nullptr) {
     plan.environment.emplace_back(kHook, "1");
   }
-  if (line.instruments_torch) plan.environment.emplace_back("PERSIA_METRICS_TORCH", "1");
+  for (const std::string_view variable : line.instruments) plan.environment.emplace_back(variable, "1");
   bool pipe_is_read = false;
   if (session.value().other_agent()) {
     pipe_is_read = EmitPipeHasReader(config.options);

@@ -34,6 +34,7 @@ constexpr std::string_view kOwnPrefix = "PERSIA_METRICS_";
 constexpr std::string_view kOtherVariables[] = {kFileVariable,
                                                 "PERSIA_ROLE",
                                                 "PERSIA_METRICS_EXEC_DIR",
+                                                "PERSIA_METRICS_PROMETHEUS_CLIENT",
                                                 "PERSIA_METRICS_RANK_OF_PARENT",
                                                 "PERSIA_METRICS_SEGMENT_BYTES",
                                                 "PERSIA_METRICS_STACKS",

@@ -129,6 +129,7 @@ std::optional<Definition> DefinitionOf(const SegmentFamily& family, KindFamily a
     SetNativeBuckets(family, *exposed, definition);
   } else if (as.fill == Fill::kDistribution) {
     definition.bounds = family.bounds;
+    if (family.bounds.empty()) definition.type = MetricType::kSummary;  // a sum and a count
     ScaleBounds(definition, diagnostics);
   }
   return definition;

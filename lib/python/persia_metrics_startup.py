@@ -1,7 +1,7 @@
-"""Instruments torch without a change of the program: its elastic launcher's metrics and events, and the phases of training.
+"""Instruments libraries without a change of the program: torch's elastic launcher, the phases of training, prometheus_client's metrics.
 
-persia_metrics.pth calls `start` when Python starts, if PERSIA_METRICS_TORCHELASTIC is 1 or PERSIA_METRICS_TORCH is set. This module is
-outside the package, so that a program that does not import torch's modules does not load the package either.
+persia_metrics.pth calls `start` when Python starts, if PERSIA_METRICS_TORCHELASTIC is 1 or one of the variables of CHOICES is set. This
+module is outside the package, so that a program that does not import these libraries does not load the package either.
 """
 
 import os
@@ -11,7 +11,7 @@ MYPY = False
 if MYPY:  # for mypy only: this import takes longer than the rest of the start-up
     from typing import Any, Dict, List, Set, Tuple
 
-# The modules and functions of ours that are called after the import of each of torch's modules.
+# The modules and functions of ours that are called after the import of each of these modules.
 _ELASTIC = "persia_metrics.torchelastic.install"
 ELASTIC = {
     "torch.distributed.elastic.metrics": (_ELASTIC, "export_metrics"),
@@ -29,12 +29,15 @@ TORCH = {
     "torch.nn.parallel.distributed": (_PATCHES, "mark_reduction"),
     "torch": (_PATCHES, "mark_modules"),
 }
+PROMETHEUS_CLIENT = {"prometheus_client": ("persia_metrics.prometheus_hook", "after_import")}
+# What exec --instrument names, by its variable.
+CHOICES = {"PERSIA_METRICS_TORCH": ("torch", TORCH), "PERSIA_METRICS_PROMETHEUS_CLIENT": ("prometheus_client", PROMETHEUS_CLIENT)}
 # Of each program that imports the package.
 RANK = {"torch.distributed.distributed_c10d": ("persia_metrics.torch.ranks", "take_rank")}
 
 
 class _Finder:
-    """Finds torch's modules as Python does, and calls us after their first import."""
+    """Finds modules as Python does, and calls us after their first import."""
 
     def __init__(self) -> None:
         self.calls = {}  # type: Dict[str, List[Tuple[str, str]]]
@@ -74,14 +77,15 @@ _finder = _Finder()
 
 
 def start() -> None:
-    """Instruments what the two environment variables enable."""
-    torch = os.environ.get("PERSIA_METRICS_TORCH", "")
-    if torch not in ("", "0", "1"):
-        print(f'persia_metrics: PERSIA_METRICS_TORCH="{torch}": expected 0 or 1; torch is not instrumented', file=sys.stderr)
+    """Instruments what the environment variables enable."""
     if os.environ.get("PERSIA_METRICS_TORCHELASTIC") == "1":
         register(ELASTIC)
-    if torch == "1":
-        register(TORCH)
+    for variable, (library, calls) in CHOICES.items():
+        value = os.environ.get(variable, "")
+        if value == "1":
+            register(calls)
+        elif value not in ("", "0"):
+            print(f'persia_metrics: {variable}="{value}": expected 0 or 1; {library} is not instrumented', file=sys.stderr)
 
 
 def register(calls: "Dict[str, Tuple[str, str]]") -> None:

@@ -81,8 +81,6 @@ setup(
     python_requires=">=3.9",
     packages=[
         "persia_metrics",
-        "persia_metrics.prometheus_client",
-        "persia_metrics.prometheus_client.openmetrics",
         "persia_metrics.torch",
         "persia_metrics.torchelastic",
         "persia_metrics.torchelastic.events",

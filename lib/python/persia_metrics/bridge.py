@@ -1,26 +1,27 @@
-"""The metrics that other libraries registered with the real prometheus_client reach the agent, too.
+"""What prometheus_client's custom collectors collect reaches the agent, too.
 
     from persia_metrics.bridge import RegistryCopy
 
     RegistryCopy()  # of prometheus_client.REGISTRY
 
-A thread copies the registry at once, then each second, and a last time when the process exits. Names, labels and help stay as they are.
-Values from before the first copy are included. New series are copied too.
+The metrics of a registry need no copy: their values are in the segment (persia_metrics.prometheus_client), and RegistryCopy sees to that.
+Its collectors, which make their samples when they are asked, are asked by a thread: at once, then each second, and a last time when the
+process exits. Names, labels and help stay as they are. New collectors and series are copied, too.
 
-- Counters, histograms, and the `_count` and `_sum` of summaries: the increase since the last copy is added. One that fell was reset, and
-  its whole value is added.
+- Counters: totals that are counted elsewhere, such as the bytes of a card that each process reads. The total is exported as it is, once:
+  as a gauge, the highest value of the living processes. Histograms and summaries are left out, and one line says so.
+- With `counted_by_others=False`, counters, histograms and the `_count` and `_sum` of summaries are counted by this process: the increase
+  since the last copy is added to those of other processes. One that fell was reset, and its whole value is added. All series of a
+  histogram must have the same bounds, at most 500.
 - Gauges, unknown metrics, infos, states, and the quantiles of summaries: the value is copied. One that disappears is no longer exported.
-- All series of a histogram must have the same bounds, at most 500. `_created` samples, exemplars and timestamps are not copied, nor are the
-  `process_*` metrics of prometheus_client's own collector: the agent has `persia_process_*`.
+- `_created` samples, exemplars and timestamps are not copied, nor what prometheus_client's own collectors tell of the process.
 
-A fork waits for a copy in progress, at most a second. A forked child exports only what it counts itself: a new thread first reads all
-values, which are the parent's, and then copies what is added to them. If the first reading takes longer than a second, for example because
-another thread of the parent held a lock, the child copies nothing, and one line says so. A child that a collector forks copies nothing. If a
-process ends by `os._exit`, its counts since the last copy are lost, except in a child of multiprocessing. prometheus_client's own
-multiprocess mode must be off.
+One thread copies all registries. A collector that raises affects only itself; one that blocks holds up all copies. When a registry is
+dropped, so is its copy. A copy takes about 10 µs for each sample, and holds Python's global lock for that time: with 1,000 samples and a
+copy each second, 1 % of a core. At exit, the last copies get two seconds.
 
-A copy takes about 10 µs for each sample, and holds Python's global lock for that time: with 1,000 samples and a copy each second, 1 % of a
-core. A registry that raises or blocks affects only its own copy. At exit, a last copy gets two seconds.
+A fork waits for a copy in progress, at most a second. A forked child copies nothing, unless it makes a RegistryCopy of its own. If a process
+ends by `os._exit`, its counts since the last copy are lost, except in a child of multiprocessing.
 
 Thread safety: any method, from any thread.
 """
@@ -28,13 +29,15 @@ Thread safety: any method, from any thread.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib
 import logging
 import os
 import threading
 import time
+import weakref
 from types import TracebackType
-from typing import Any, List, Optional, Type
+from typing import Any, Callable, Iterator, List, Optional, Set, Type
 
 from . import _at_exit, _native
 from .series_copier import SeriesCopier
@@ -46,70 +49,98 @@ _EXIT_TIMEOUT = 2.0
 _FORK_TIMEOUT = 1.0
 
 _copies: List[RegistryCopy] = []
-_forking = threading.local()  # the locks that the forking thread holds
+_forking = threading.local()  # whether the forking thread holds the lock
+_told: Set[str] = set()
+
+
+class _Copying:
+    """The thread that copies, of this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # held during a copy; a collector may fork
+        self.changed = threading.Event()  # there is a new copy, or the process ends
+        self.ends = False
+        self.thread: Optional[threading.Thread] = None
+
+    def start(self) -> None:
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._run, name="persia-copy", daemon=True)
+            self.thread.start()
+        self.changed.set()
+
+    def _run(self) -> None:
+        last = False
+        while not last:
+            self.changed.clear()
+            last = self.ends
+            for copy in list(_copies):
+                if last or copy._due <= time.monotonic():
+                    copy.copy_now()
+            due = min((copy._due for copy in list(_copies)), default=None)
+            if not last:
+                self.changed.wait(None if due is None else max(0.0, due - time.monotonic()))
+
+    def end(self) -> None:
+        self.ends = True
+        self.changed.set()
+        if self.thread is not None:
+            self.thread.join(_EXIT_TIMEOUT)
+
+
+_copying = _Copying()
 
 
 class RegistryCopy:
-    """Copies a registry, by default `prometheus_client.REGISTRY`, to this process's metrics, until `close()` or the exit.
+    """Copies the custom collectors of a registry, by default `prometheus_client.REGISTRY`, until `close()`, the exit, or its end.
 
-    `registry` is any object with `collect()`; `interval` is in seconds. Make one object for each registry: a second one would add all
-    values again. While metrics are not exported, it does not copy; the first copy after `init` has all values. ImportError: there is no
-    prometheus_client.
+    `registry` is prometheus_client's, or any object with `collect()`; `interval` is in seconds. `counted_by_others`: its counters are
+    totals that are kept elsewhere. Two copies of one registry are the same as one. While metrics are not exported, it does not copy; the
+    first copy after `init` has all values. ImportError: there is no prometheus_client.
     """
 
-    def __init__(self, registry: Any = None, interval: float = 1.0) -> None:
-        self._registry = importlib.import_module("prometheus_client").REGISTRY if registry is None else registry
+    def __init__(self, registry: Any = None, interval: float = 1.0, counted_by_others: bool = True) -> None:
+        if registry is None:
+            registry = importlib.import_module("prometheus_client").REGISTRY
+        if hasattr(registry, "_collector_to_names"):
+            hook = importlib.import_module("persia_metrics.prometheus_hook")
+            hook.install()
+            hook.adopt(registry)
+        try:
+            self._registry: Callable[[], Any] = weakref.ref(registry)
+        except TypeError:  # of a class that cannot tell when it is dropped
+            self._registry = lambda: registry
         self._interval = max(float(interval), 0.01)
-        self._copier = SeriesCopier()
-        self._told = False
-        self._closed = False
-        self._readable = False
-        self._copying_thread = 0
-        self._start()
+        self._due = 0.0
+        same = [copy._copier for copy in list(_copies) if copy._registry() is registry]
+        self._copier = same[0] if same else SeriesCopier(counted_by_others)
         _copies.append(self)
-
-    def _start(self) -> None:
-        self._lock = threading.RLock()  # a collector may fork
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="persia-copy", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        stop = self._stop
-        last = False
-        while not last:
-            last = stop.is_set()
-            self.copy_now()
-            stop.wait(self._interval)
+        _copying.start()
 
     def copy_now(self) -> None:
         """Copies the registry now, after any copy in progress. Raises nothing."""
-        if not self._closed and _native.exporting():
-            self._copy(True)
-
-    def _copy(self, add: bool) -> None:
-        try:
-            with self._lock:
-                self._copying_thread = threading.get_ident()
-                try:
-                    self._copier.copy(self._registry.collect(), add)
-                finally:
-                    self._copying_thread = 0
-                self._readable = True
-        except Exception as error:
-            if not self._told:
-                self._told = True
-                _log.warning("%r was not copied; the next copy tries again: %s: %s", self._registry, type(error).__name__, error)
+        self._due = time.monotonic() + self._interval
+        registry = self._registry()
+        if registry is None:
+            self._forget()
+        if registry is None or self not in _copies or not _native.exporting():
+            return
+        with _copying.lock:
+            try:
+                self._copier.copy(_families(registry))
+            except Exception as error:
+                _tell(registry, error)
 
     def close(self) -> None:
         """Copies the registry a last time, and stops."""
-        self._stop.set()
-        if threading.current_thread() is not self._thread:
-            self._thread.join(_EXIT_TIMEOUT)
-        if not self._thread.is_alive():
-            self.copy_now()
-        self._closed = True
-        if self in _copies:
+        if _copying.lock.acquire(timeout=_EXIT_TIMEOUT):  # not held by a collector that blocks
+            try:
+                self.copy_now()
+            finally:
+                _copying.lock.release()
+        self._forget()
+
+    def _forget(self) -> None:
+        with contextlib.suppress(ValueError):  # another thread was first
             _copies.remove(self)
 
     def __enter__(self) -> RegistryCopy:
@@ -120,54 +151,50 @@ class RegistryCopy:
     ) -> None:
         self.close()
 
-    def _begin_last_copy(self) -> None:
-        self._stop.set()
 
-    def _end_last_copy(self, deadline: float) -> None:
-        self._thread.join(max(0.0, deadline - time.monotonic()))
+def copy_by_default(registry: Any) -> None:
+    """Makes a copy of the registry, if there is none."""
+    if not any(copy._registry() is registry for copy in list(_copies)):
+        RegistryCopy(registry)
 
-    def _in_child(self) -> None:
-        """Remembers the values at the fork, and goes on with a new thread and lock."""
-        # A child that a collector has forked would fork again while it reads the registry, without end.
-        self._closed = self._closed or self._copying_thread == threading.get_ident()
-        if self._closed:
-            return
-        self._lock = threading.RLock()
-        self._readable = False
-        reading = threading.Thread(target=self._copy, args=(False,), name="persia-copy", daemon=True)
-        reading.start()
-        reading.join(_FORK_TIMEOUT)
-        if not self._readable:
-            self._closed = True
-            _log.warning("%r is not copied in the forked process %d: its values cannot be read", self._registry, os.getpid())
-            return
-        self._start()
+
+def _tell(what: object, error: Exception) -> None:
+    if repr(what) not in _told:
+        _told.add(repr(what))
+        _log.warning("%r was not copied; the next copy tries again: %s: %s", what, type(error).__name__, error)
+
+
+def _families(registry: Any) -> Iterator[Any]:
+    collectors = getattr(registry, "_collector_to_names", None)
+    if collectors is None:
+        yield from registry.collect()
+        return
+    is_custom = importlib.import_module("persia_metrics.prometheus_hook").is_custom
+    for collector in filter(is_custom, list(collectors)):
+        try:
+            yield from list(collector.collect())
+        except Exception as error:
+            _tell(collector, error)
 
 
 def _copy_last() -> None:
-    copies = list(_copies)
-    for copy in copies:  # all begin before one that blocks is waited for
-        copy._begin_last_copy()
-    deadline = time.monotonic() + _EXIT_TIMEOUT
-    for copy in copies:
-        copy._end_last_copy(deadline)
+    _copying.end()
 
 
 def _before_fork() -> None:
-    # Waits for copies in progress: the child would inherit the registry's locks from them, and nothing would release them.
-    deadline = time.monotonic() + _FORK_TIMEOUT
-    locks = [copy._lock for copy in list(_copies)]
-    _forking.locks = [lock for lock in locks if lock.acquire(timeout=max(0.0, deadline - time.monotonic()))]
+    # Waits for a copy in progress: the child would inherit a collector's locks from it, and nothing would release them.
+    _forking.holds = _copying.lock.acquire(timeout=_FORK_TIMEOUT)
 
 
 def _in_parent() -> None:
-    for lock in _forking.locks:
-        lock.release()
+    if _forking.holds:
+        _copying.lock.release()
 
 
 def _in_child() -> None:
-    for copy in list(_copies):
-        copy._in_child()
+    global _copying
+    _copying = _Copying()
+    _copies.clear()
 
 
 atexit.register(_copy_last)

@@ -1,4 +1,4 @@
-"""Adds the increase of another library's metrics since the last copy to this process's metrics.
+"""Copies the families of another library to this process's metrics.
 
 The metrics are families as prometheus_client's collectors return them: with `name`, `documentation`, `type`, `unit` and `samples`.
 Not thread-safe: the caller holds a lock.
@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Set, Tuple
 
 from . import _native
 
 _log = logging.getLogger("persia_metrics")
 
-# Of the process collector that prometheus_client's default registry has. The agent has persia_process_*, and its own metrics by these names.
-_PROCESS = {
-    *("process_virtual_memory_bytes", "process_resident_memory_bytes", "process_start_time_seconds", "process_cpu_seconds"),
-    *("process_open_fds", "process_max_fds"),
-}
 _Labels = Tuple[Tuple[str, str], ...]
 
 
@@ -27,40 +22,39 @@ class _Counter:
         self._to = _native.Counter("", name, *about, labels)
         self._last = 0.0
 
-    def update(self, now: float, add: bool) -> None:
+    def update(self, now: float) -> None:
         # A counter that fell was reset. The sum of a summary may fall by negative observations.
         if not math.isfinite(now):
             return
-        if add:
-            self._to.inc(now - self._last if now >= self._last else max(now, 0))
+        self._to.inc(now - self._last if now >= self._last else max(now, 0))
         self._last = now
-
-    def end(self) -> None:
-        """The counts stay."""
 
 
 class _Sum(_Counter):
     """A sum that falls does not begin again at 0: it waits until it exceeds its former maximum."""
 
-    def update(self, now: float, add: bool) -> None:
+    def update(self, now: float) -> None:
         if now > self._last:
-            super().update(now, add)
+            super().update(now)
 
 
 class _Gauge:
-    def __init__(self, name: str, about: Tuple[str, str], labels: _Labels) -> None:
-        self._to = _native.Gauge("", name, *about, labels, 0)
-        self._inherited: Optional[float] = None  # by a forked child, which has not set it
+    merge = 0  # kLast
 
-    def update(self, now: float, add: bool) -> None:
-        if not add:
-            self._inherited = now
-        elif now != self._inherited:
-            self._inherited = None
-            self._to.set(now)
+    def __init__(self, name: str, about: Tuple[str, str], labels: _Labels) -> None:
+        self._to = _native.Gauge("", name, *about, labels, self.merge)
+
+    def update(self, now: float) -> None:
+        self._to.set(now)
 
     def end(self) -> None:
         self._to.unset()
+
+
+class _Total(_Gauge):
+    """A counter that others count."""
+
+    merge = 3  # kMax
 
 
 class _Histogram:
@@ -70,41 +64,30 @@ class _Histogram:
         self._last: Tuple[int, ...] = (0,) * (len(bounds) + 1)
         self._last_sum = 0.0
 
-    def update(self, counts: Tuple[int, ...], total: float, add: bool) -> None:
+    def update(self, counts: Tuple[int, ...], total: float) -> None:
         if any(now < last for now, last in zip(counts, self._last)):  # it was reset
             self._last, self._last_sum = (0,) * len(counts), 0.0
-        if add:
-            self._to.add(tuple(now - last for now, last in zip(counts, self._last)), total - self._last_sum)
+        self._to.add(tuple(now - last for now, last in zip(counts, self._last)), total - self._last_sum)
         self._last, self._last_sum = counts, total
-
-    def end(self) -> None:
-        """The counts stay."""
 
 
 class SeriesCopier:
     """Remembers what it has copied of each series."""
 
-    def __init__(self) -> None:
+    def __init__(self, counted_by_others: bool) -> None:
+        self._counted_by_others = counted_by_others
         self._series: Dict[Tuple[str, str, _Labels], Any] = {}
         self._told: Set[str] = set()
-        # Families whose values at the fork are unknown: what they have counted since cannot be told.
-        self._unknown: Set[str] = set()
         self._seen: Set[Tuple[str, str, _Labels]] = set()
 
-    def copy(self, families: Iterable[Any], add: bool = True) -> None:
-        """Copies all families but those of the process. If a series occurs twice, the first one is copied. A gauge that is missing is unset.
-
-        Without `add`, only remembers the values: a forked child has inherited them, and its parent counts them.
-        """
+    def copy(self, families: Iterable[Any]) -> None:
+        """Copies all families. If a series occurs twice, the first one is copied. A gauge that is missing is unset."""
         self._seen = set()
         for family in families:
             try:
-                self._copy_family(family, add)
+                self._copy_family(family)
             except (TypeError, ValueError, AttributeError) as error:
-                name = getattr(family, "name", repr(family))
-                self._tell(name, f"{type(error).__name__}: {error}")
-                if not add:
-                    self._unknown.add(name)
+                self._tell(getattr(family, "name", repr(family)), f"{type(error).__name__}: {error}")
         for key in self._series.keys() - self._seen:
             series = self._series[key]
             if isinstance(series, _Gauge):
@@ -116,24 +99,25 @@ class SeriesCopier:
             self._told.add(name)
             _log.warning("metric %r of another library is not exported: %s", name, why)
 
-    def _copy_family(self, family: Any, add: bool) -> None:
-        if family.name in self._unknown or family.name in _PROCESS:
-            return
+    def _copy_family(self, family: Any) -> None:
         about = (family.documentation or "", family.unit or "")
-        if family.type == "histogram":
-            self._copy_histograms(family, about, add)
-            return
-        for sample in family.samples:
-            if sample.name == family.name + "_created":
-                continue
-            kind: Any = _Gauge
-            if family.type == "counter" or family.type == "summary" and sample.name == family.name + "_count":
-                kind = _Counter
-            elif family.type == "summary" and sample.name == family.name + "_sum":
-                kind = _Sum
-            series = self._find(kind, sample.name, about, _pairs(sample.labels))
-            if series is not None:
-                series.update(float(sample.value), add)
+        if self._counted_by_others and family.type in ("histogram", "summary"):
+            self._tell(family.name, f"a {family.type} is copied with counted_by_others=False only, of this process")
+        elif family.type == "histogram":
+            self._copy_histograms(family, about)
+        else:
+            for sample in family.samples:
+                if sample.name != family.name + "_created":
+                    series = self._find(self._kind(family, sample), sample.name, about, _pairs(sample.labels))
+                    if series is not None:
+                        series.update(float(sample.value))
+
+    def _kind(self, family: Any, sample: Any) -> Any:
+        if family.type == "counter":
+            return _Total if self._counted_by_others else _Counter
+        if family.type == "summary" and sample.name == family.name + "_count":
+            return _Counter
+        return _Sum if family.type == "summary" and sample.name == family.name + "_sum" else _Gauge
 
     def _find(self, kind: Any, name: str, about: Tuple[str, str], labels: _Labels, *more: Any) -> Any:
         """The series, which is made if it is new. None: it was copied already in this round."""
@@ -146,7 +130,7 @@ class SeriesCopier:
             series = self._series[key] = kind(name, about, labels, *more)
         return series
 
-    def _copy_histograms(self, family: Any, about: Tuple[str, str], add: bool) -> None:
+    def _copy_histograms(self, family: Any, about: Tuple[str, str]) -> None:
         buckets: Dict[_Labels, List[Tuple[float, int]]] = {}
         sums: Dict[_Labels, float] = {}
         for sample in family.samples:
@@ -164,7 +148,7 @@ class SeriesCopier:
             if series is not None and series.bounds != bounds:
                 self._tell(family.name, "it has changed its bounds")
             elif series is not None:
-                series.update(counts, sums.get(labels, 0.0), add)
+                series.update(counts, sums.get(labels, 0.0))
 
 
 def _pairs(labels: Dict[str, Any]) -> _Labels:

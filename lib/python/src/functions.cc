@@ -369,10 +369,9 @@ PyMethodDef functions[] = {
      "find_series(series, label_values, /)\n--\n\nThe dict's value for these label values. None if there is none, or if a "
      "label "
      "value is not a str."},
-    {"own_methods", &OwnMethods, METH_VARARGS,
-     "own_methods(type, client=False, /)\n--\n\nGives a class its own descriptors of the native methods that it inherits, "
-     "which "
-     "are called faster; with `client` those with prometheus_client's arguments."},
+    {"own_methods", &OwnMethods, METH_O,
+     "own_methods(type, /)\n--\n\nGives a class its own descriptors of the native methods that it inherits, which are called "
+     "faster."},
     {"count_event", &Guarded<&CountEvent>, METH_VARARGS,
      "count_event(name, type, timestamp, /)\n--\n\nCounts an event. Returns False if its series was refused."},
     {"keep_event", &Guarded<&KeepEvent>, METH_VARARGS,

@@ -1,10 +1,10 @@
 // What the module's instrument types share: an object that holds a C++ handle, and its constructor's arguments.
 #pragma once
 
-#include <cstddef>
 #include <new>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "native.h"
 #include "persia/metrics/labels.h"
@@ -39,6 +39,8 @@ struct Naming {
 
 // False: an exception is set.
 bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit, PyObject* labels, Naming* naming);
+// Reads a tuple of numbers. False: an exception is set.
+bool BoundsOf(PyObject* tuple, std::vector<double>* bounds);
 
 template <class Handle>
 PyObject* Make(PyTypeObject* type, bool usable, const Handle& handle) {
@@ -63,13 +65,10 @@ void Destroy(PyObject* self) {
 template <class Handle>
 bool AddType(PyObject* module, const char* name, newfunc make, PyMethodDef* methods, const char* doc) {
   static_assert(std::is_standard_layout_v<Instrument<Handle>>);
-  static PyMemberDef members[] = {{"_usable", T_BOOL, offsetof(Instrument<Handle>, usable), 0, nullptr},
-                                  {nullptr, 0, 0, 0, nullptr}};
   // CPython frees an object faster without a function for it.
   constexpr bool kTrivial = std::is_trivially_destructible_v<Handle>;
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
                          {Py_tp_methods, methods},
-                         {Py_tp_members, members},
                          {Py_tp_doc, const_cast<char*>(doc)},
                          {kTrivial ? 0 : Py_tp_dealloc, kTrivial ? nullptr : reinterpret_cast<void*>(&Destroy<Handle>)},
                          {0, nullptr}};

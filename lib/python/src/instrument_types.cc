@@ -2,11 +2,8 @@
 // training steps.
 //
 // Calls that are rare (labels, timers, decorators) are in persia_metrics/instruments.py, whose classes derive from these.
-// persia_metrics/prometheus_client has classes with other methods of the same names: they take prometheus_client's arguments,
-// and pass a call that the handle cannot serve to a method in Python.
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +26,14 @@ bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit,
   naming->about.unit = unit_text;
   naming->usable = labels != Py_None;
   return !naming->usable || LabelsOf(labels, &naming->about.labels);
+}
+
+bool BoundsOf(PyObject* tuple, std::vector<double>* bounds) {
+  bounds->resize(static_cast<size_t>(PyTuple_Size(tuple)));
+  for (size_t i = 0; i < bounds->size(); ++i) {
+    if (!NumberOf(PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(i)), &(*bounds)[i])) return false;
+  }
+  return true;
 }
 
 namespace {
@@ -76,56 +81,6 @@ PyObject* NumberMethod(PyObject* self, PyObject* const* args, Py_ssize_t count, 
   Py_RETURN_NONE;
 }
 
-// Calls `_<name>` of the object with the same arguments.
-[[gnu::noinline]] PyObject* InPython(PyObject* self, const char* name, PyObject* const* args, Py_ssize_t count,
-                                     PyObject* names) {
-  const std::string method = std::string("_") + name;  // short enough to need no memory
-  if (names == nullptr && count <= 1) {
-    PyObject* text = PyUnicode_InternFromString(method.c_str());
-    PyObject* result =
-        text == nullptr ? nullptr : PyObject_CallMethodObjArgs(self, text, count == 0 ? nullptr : args[0], nullptr);
-    Py_XDECREF(text);
-    return result;
-  }
-  PyObject* callable = PyObject_GetAttrString(self, method.c_str());
-  PyObject* positional = PyTuple_New(count);
-  PyObject* keywords = names == nullptr ? nullptr : PyDict_New();
-  bool good = callable != nullptr && positional != nullptr && (names == nullptr || keywords != nullptr);
-  for (Py_ssize_t i = 0; good && i < count; ++i) {
-    Py_INCREF(args[i]);
-    good = PyTuple_SetItem(positional, i, args[i]) == 0;
-  }
-  for (Py_ssize_t i = 0; good && names != nullptr && i < PyTuple_Size(names); ++i) {
-    good = PyDict_SetItem(keywords, PyTuple_GetItem(names, i), args[count + i]) == 0;
-  }
-  PyObject* result = good ? PyObject_Call(callable, positional, keywords) : nullptr;
-  Py_XDECREF(callable);
-  Py_XDECREF(positional);
-  Py_XDECREF(keywords);
-  return result;
-}
-
-// The same with prometheus_client's arguments, of which the first is the number. Other calls than those with a number alone,
-// those of objects without a series, and those with a negative number if `kNotNegative`, go to the Python method `_<name>`. So
-// does an argument that is no number: it has prometheus_client's error, or is a text that float() takes.
-template <class Handle, auto kDo, const Parameter& kParameter, bool kNotNegative = false>
-PyObject* ClientMethod(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
-  auto* object = reinterpret_cast<Instrument<Handle>*>(self);
-  double number = 1;
-  if (object->usable == 0 || names != nullptr || count > 1 || (count == 0 && !kParameter.optional)) [[unlikely]] {
-    return InPython(self, kParameter.method, args, count, names);
-  }
-  if (count == 1 && !NumberOf(args[0], &number)) [[unlikely]] {
-    PyErr_Clear();
-    return InPython(self, kParameter.method, args, count, names);
-  }
-  if (kNotNegative && number < 0) [[unlikely]] {
-    return InPython(self, kParameter.method, args, count, names);
-  }
-  kDo(object->handle, number);
-  Py_RETURN_NONE;
-}
-
 constexpr Parameter kInc = {"inc", "amount", true};
 constexpr Parameter kDec = {"dec", "amount", true};
 constexpr Parameter kSetTo = {"set", "value"};
@@ -170,14 +125,6 @@ PyObject* NewGauge(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   }
   const auto how = static_cast<GaugeMerge>(merge);
   return Make(type, naming.usable, naming.usable ? Gauge(naming.group, naming.name, how, naming.about) : Gauge());
-}
-
-bool BoundsOf(PyObject* tuple, std::vector<double>* bounds) {
-  bounds->resize(static_cast<size_t>(PyTuple_Size(tuple)));
-  for (size_t i = 0; i < bounds->size(); ++i) {
-    if (!NumberOf(PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(i)), &(*bounds)[i])) return false;
-  }
-  return true;
 }
 
 PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -270,19 +217,6 @@ PyObject* Read(PyObject* self, PyObject*) {
   return handle == nullptr ? nullptr : ValueFrom(handle->Value());
 }
 
-// Makes the object a series, with the constructor's arguments.
-template <class Handle, auto kNew>
-PyObject* Open(PyObject* self, PyObject* args) {
-  PyObject* made = kNew(Py_TYPE(self), args, nullptr);
-  if (made == nullptr) return nullptr;
-  auto* object = reinterpret_cast<Instrument<Handle>*>(self);
-  object->handle = reinterpret_cast<Instrument<Handle>*>(made)->handle;
-  object->usable = 1;
-  Py_DECREF(made);
-  Py_RETURN_NONE;
-}
-
-constexpr char kOpenDoc[] = "_open($self, /, *args)\n--\n\nMakes the object a series, with the constructor's arguments.";
 constexpr char kReadDoc[] = "_read($self, /)\n--\n\nWhat this process has counted.";
 constexpr char kSetFunctionDoc[] =
     "_set_function($self, function, /)\n--\n\nTakes the value from a callable from now on; None ends this.";
@@ -291,7 +225,6 @@ constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 PyMethodDef counter_methods[] = {
     {"inc", AsCFunction(&NumberMethod<Counter, kIncrement, kInc>), kFast,
      "inc($self, /, amount=1)\n--\n\nAdds `amount`. A negative or non-finite one is ignored and counted as dropped."},
-    {"_open", &Guarded<&Open<Counter, &NewCounter>>, METH_VARARGS, kOpenDoc},
     {"_set_function", &Guarded<&SetFunction<Counter>>, METH_O, kSetFunctionDoc},
     {"_read", &Guarded<&Read<Counter>>, METH_NOARGS, kReadDoc},
     {nullptr, nullptr, 0, nullptr}};
@@ -303,7 +236,6 @@ PyMethodDef gauge_methods[] = {
      "dec($self, /, amount=1)\n--\n\nTakes `amount` away; a gauge that was never set counts as 0."},
     {"set", AsCFunction(&NumberMethod<Gauge, kSet, kSetTo>), kFast,
      "set($self, /, value)\n--\n\nSets the value: any float, NaN and infinities too."},
-    {"_open", &Guarded<&Open<Gauge, &NewGauge>>, METH_VARARGS, kOpenDoc},
     {"unset", &UnsetGauge, METH_NOARGS, "unset($self, /)\n--\n\nMakes it a gauge that was never set."},
     {"_set_function", &Guarded<&SetFunction<Gauge>>, METH_O, kSetFunctionDoc},
     {"_read", &Guarded<&Read<Gauge>>, METH_NOARGS, kReadDoc},
@@ -312,7 +244,6 @@ PyMethodDef gauge_methods[] = {
 PyMethodDef histogram_methods[] = {
     {"observe", AsCFunction(&NumberMethod<Histogram, kObserve, kObserveOne>), kFast,
      "observe($self, /, amount)\n--\n\nAdds one observation. NaN is ignored and counted as dropped."},
-    {"_open", &Guarded<&Open<Histogram, &NewHistogram>>, METH_VARARGS, kOpenDoc},
     {"_read", &Guarded<&Read<Histogram>>, METH_NOARGS, kReadDoc},
     {nullptr, nullptr, 0, nullptr}};
 
@@ -332,22 +263,6 @@ PyMethodDef bucketed_histogram_methods[] = {
     {"add", &Guarded<&AddBuckets>, METH_VARARGS,
      "add($self, counts, sum, /)\n--\n\nAdds the counts to the buckets, and the sum to the sum."},
     {nullptr, nullptr, 0, nullptr}};
-
-// prometheus_client's methods of the same names.
-PyMethodDef client_counter_methods[] = {
-    {"inc", AsCFunction(&ClientMethod<Counter, kIncrement, kInc, true>), kFast,
-     "inc($self, /, amount=1, exemplar=None)\n--\n\nAdds `amount`. ValueError: it is negative."},
-    {nullptr, nullptr, 0, nullptr}};
-
-PyMethodDef client_gauge_methods[] = {
-    {"inc", AsCFunction(&ClientMethod<Gauge, kAdd, kInc>), kFast, "inc($self, /, amount=1)\n--\n\nAdds `amount`."},
-    {"dec", AsCFunction(&ClientMethod<Gauge, kSubtract, kDec>), kFast, "dec($self, /, amount=1)\n--\n\nSubtracts `amount`."},
-    {"set", AsCFunction(&ClientMethod<Gauge, kSet, kSetTo>), kFast, "set($self, /, value)\n--\n\nSets the value to any float."},
-    {nullptr, nullptr, 0, nullptr}};
-
-PyMethodDef client_histogram_methods[] = {{"observe", AsCFunction(&ClientMethod<Histogram, kObserve, kObserveOne>), kFast,
-                                           "observe($self, /, amount, exemplar=None)\n--\n\nAdds one observation."},
-                                          {nullptr, nullptr, 0, nullptr}};
 
 // Whether the class has this method from `base` or from a descriptor that OwnMethods made. False with an exception set: looking
 // it up raised one.
@@ -386,19 +301,16 @@ bool OwnMethodsOf(PyObject* module, const char* name, PyMethodDef* methods, PyOb
 
 }  // namespace
 
-PyObject* OwnMethods(PyObject* module, PyObject* args) {
-  PyObject* type = nullptr;
-  int client = 0;
-  if (!PyArg_ParseTuple(args, "O!|p:own_methods", &PyType_Type, &type, &client)) return nullptr;
-  const bool done = client != 0 ? OwnMethodsOf(module, "Counter", client_counter_methods, type) &&
-                                      OwnMethodsOf(module, "Gauge", client_gauge_methods, type) &&
-                                      OwnMethodsOf(module, "Histogram", client_histogram_methods, type)
-                                : OwnMethodsOf(module, "Counter", counter_methods, type) &&
-                                      OwnMethodsOf(module, "Gauge", gauge_methods, type) &&
-                                      OwnMethodsOf(module, "Histogram", histogram_methods, type) &&
-                                      OwnMethodsOf(module, "TimeCost", time_cost_methods, type) &&
-                                      OwnMethodsOf(module, "Stream", stream_methods, type);
-  if (!done) return nullptr;
+PyObject* OwnMethods(PyObject* module, PyObject* type) {
+  if (!PyType_Check(type)) {
+    PyErr_SetString(PyExc_TypeError, "own_methods() takes a class");
+    return nullptr;
+  }
+  if (!OwnMethodsOf(module, "Counter", counter_methods, type) || !OwnMethodsOf(module, "Gauge", gauge_methods, type) ||
+      !OwnMethodsOf(module, "Histogram", histogram_methods, type) ||
+      !OwnMethodsOf(module, "TimeCost", time_cost_methods, type) || !OwnMethodsOf(module, "Stream", stream_methods, type)) {
+    return nullptr;
+  }
   Py_RETURN_NONE;
 }
 

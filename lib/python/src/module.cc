@@ -16,7 +16,7 @@ int Execute(PyObject* module) {
   internal::SetLanguage("python");
   return PyModule_AddStringConstant(module, "__version__", PERSIA_METRICS_VERSION) == 0 && AddInstrumentTypes(module) &&
                  AddTextTypes(module) && AddFunctions(module) && AddCallables(module) && AddPhaseType(module) &&
-                 AddProgressFunctions(module) && AddMarkType(module) && AddReading(module)
+                 AddProgressFunctions(module) && AddMarkType(module) && AddClientValues(module) && AddReading(module)
              ? 0
              : -1;
 }

@@ -14,7 +14,6 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <structmember.h>
 
 #include <new>
 #include <optional>
@@ -51,11 +50,11 @@ bool AddCallables(PyObject* module);
 bool AddPhaseType(PyObject* module);
 bool AddProgressFunctions(PyObject* module);
 bool AddMarkType(PyObject* module);
+bool AddClientValues(PyObject* module);
 
 // Gives a class its own descriptors of the native methods that it inherits. CPython calls a method by its fast path only if the
-// descriptor belongs to the object's own class; otherwise `inc` takes half as long again. Overridden methods stay. Arguments:
-// the class, and whether it gets the methods with prometheus_client's arguments.
-PyObject* OwnMethods(PyObject* module, PyObject* args);
+// descriptor belongs to the object's own class; otherwise `inc` takes half as long again. Overridden methods stay.
+PyObject* OwnMethods(PyObject* module, PyObject* type);
 
 // The text of a str, which is valid as long as the str. False for any other object, and for a str with a lone surrogate, which
 // UTF-8 cannot encode: an exception that names the `argument` is set.

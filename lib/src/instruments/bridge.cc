@@ -38,6 +38,12 @@ void BucketedHistogram::Add(Span<const uint64_t> counts, double sum) noexcept {
   }
 }
 
+void BucketedHistogram::Observe(uint32_t bucket, double value) noexcept {
+  if (bucket >= buckets_) return;
+  AddDouble(slot_, value);
+  AddWhole(slot_ + 1 + bucket, 1);
+}
+
 void CountOutOfMemory() noexcept { Registry::Get().CountDropped(segment::Drop::kOutOfMemory); }
 
 void LogOnce(std::atomic<bool>& logged, std::string_view text) noexcept { LogLineOnce(logged, text); }

@@ -41,14 +41,15 @@ TEST(CommandLineTest, ExecTakesFlagsThenTheCommand) {
 }
 
 TEST(CommandLineTest, ExecInstrumentsLibrariesThatItKnows) {
-  EXPECT_FALSE(ParseCommandLine({"exec", "--", "make"}).instruments_torch);
-  const CommandLine known = ParseCommandLine({"exec", "--instrument=torch", "make"});
+  EXPECT_THAT(ParseCommandLine({"exec", "--", "make"}).instruments, IsEmpty());
+  const CommandLine known = ParseCommandLine({"exec", "--instrument=torch", "--instrument=prometheus_client", "make"});
   EXPECT_THAT(ErrorsOf(known), IsEmpty());
-  EXPECT_TRUE(known.instruments_torch);
+  EXPECT_THAT(known.instruments, ElementsAre("PERSIA_METRICS_TORCH", "PERSIA_METRICS_PROMETHEUS_CLIENT"));
   EXPECT_THAT(known.command, ElementsAre("make"));
   const CommandLine unknown = ParseCommandLine({"exec", "--instrument", "tocrh", "--", "make"});
-  EXPECT_THAT(ErrorsOf(unknown), ElementsAre("--instrument: unknown library \"tocrh\" (torch); did you mean \"torch\"?"));
-  EXPECT_FALSE(unknown.instruments_torch);
+  EXPECT_THAT(ErrorsOf(unknown),
+              ElementsAre("--instrument: \"tocrh\" is not one of: torch, prometheus_client; did you mean \"torch\"?"));
+  EXPECT_THAT(unknown.instruments, IsEmpty());
   EXPECT_THAT(unknown.command, ElementsAre("make"));
   EXPECT_THAT(ErrorsOf(ParseCommandLine({"run", "--instrument=torch"})), ElementsAre(HasSubstr("--instrument")));
 }

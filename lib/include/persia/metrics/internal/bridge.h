@@ -55,6 +55,8 @@ class PERSIA_METRICS_API BucketedHistogram {
 
   // Adds `counts` to the buckets, one for each bound and one for +Inf, and `sum` to the sum.
   void Add(Span<const uint64_t> counts, double sum) noexcept;
+  // Adds one observation to the bucket with this number. REQUIRES: `value` is not NaN.
+  void Observe(uint32_t bucket, double value) noexcept;
 
  private:
   uint32_t slot_ = 0;

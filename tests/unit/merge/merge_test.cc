@@ -74,6 +74,17 @@ TEST_F(MergeTest, HistogramsAdd) {
   EXPECT_EQ(Collect()->layout->families[0].type, MetricType::kHistogram);
 }
 
+TEST_F(MergeTest, AHistogramWithoutBoundsIsASummary) {
+  const uint64_t count[] = {3};
+  Process a(*this);
+  Process b(*this);
+  a.segment.Histogram("a", "s", {}, {}, 0.5, count);
+  b.segment.Histogram("a", "s", {}, {}, -2, count);
+  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair("a_s", "-1.5 6")));
+  EXPECT_THAT(Collect()->layout->families[0].bounds, IsEmpty());
+  EXPECT_EQ(Collect()->layout->families[0].type, MetricType::kSummary);
+}
+
 TEST_F(MergeTest, GaugesFollowTheirPolicy) {
   Process a(*this);
   Process b(*this);

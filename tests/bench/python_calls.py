@@ -67,20 +67,27 @@ def ours():
 
 
 def peer(mode):
-    """The same of prometheus_client, which reads its mode when it is imported."""
+    """The same of prometheus_client: with our hook, or in its own mode, which it reads when it is imported."""
     import prometheus_client
+
+    if mode == "hook":
+        import persia_metrics
+
+        persia_metrics.prometheus_client.install()
 
     registry = prometheus_client.CollectorRegistry()
     names = {
         "counter": prometheus_client.Counter("batches", "Batches.", registry=registry),
         "gauge": prometheus_client.Gauge("loss", "Loss.", registry=registry),
         "histogram": prometheus_client.Histogram("seconds", "Seconds.", registry=registry),
+        "summary": prometheus_client.Summary("sizes", "Sizes.", registry=registry),
         "family": prometheus_client.Counter("by_user", "By user.", ["user"], registry=registry),
     }
     calls = {
         f"python/inc/{mode}": "counter.inc()",
         f"python/set/{mode}": "gauge.set({value})",
         f"python/observe/{mode}": "histogram.observe({value})",
+        f"python/observe of a summary/{mode}": "summary.observe({value})",
         f"python/labels/{mode}": "family.labels('{feature}').inc()",
     }
     return calls, names
@@ -112,6 +119,7 @@ def measure(build):
             ("ours", "PERSIA_METRICS_DIR"),
             ("prometheus_client", ""),
             ("prometheus_client multiprocess", "PROMETHEUS_MULTIPROC_DIR"),
+            ("hook", "PERSIA_METRICS_DIR"),
         ):
             for name, ns in in_process(build, who, variable).items():
                 results.setdefault(name, []).append(ns)

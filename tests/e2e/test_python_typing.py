@@ -67,8 +67,8 @@ for series in snapshot():
 CLIENT = """
 import persia_metrics.prometheus_client as prometheus_client
 from persia_metrics.bridge import RegistryCopy
-from persia_metrics.prometheus_client import REGISTRY, CollectorRegistry, Counter, Enum, Gauge, Histogram, Info, Summary
-from persia_metrics.prometheus_client.core import GaugeMetricFamily, Metric
+from persia_metrics.prometheus_client import REGISTRY, CollectorRegistry, Counter, Enum, Gauge, Histogram, Info, Summary, install
+from prometheus_client.core import GaugeMetricFamily, Metric
 from typing import Iterable
 
 counter = Counter("requests", "Requests.", ["code"], namespace="my")
@@ -95,8 +95,9 @@ text: str = work(3)
 REGISTRY.register(Custom())
 value: float | None = REGISTRY.get_sample_value("g")
 body: bytes = prometheus_client.generate_latest()
-copy = RegistryCopy(CollectorRegistry(), interval=0.5)
+copy = RegistryCopy(CollectorRegistry(), interval=0.5, counted_by_others=False)
 copy.close()
+hooked: bool = install() and prometheus_client.install()
 """
 
 WRONG = {

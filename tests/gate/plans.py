@@ -176,6 +176,11 @@ def _night_peers(session):
         _pytest(session, "end-to-end tests with current servers", 30, ["tests/e2e"], width=4, options=("--level=peers",), PATH=path)
 
 
+def _night_client_python(session):
+    _build(session, "test", "persia_metrics_python", "persia_metrics_python_sources")
+    session.stage("prometheus_client's own tests", 20, stages.command, _words("tests/client_python"), quiet=False, **stages.built("test"))
+
+
 def _night_boards(session):
     session.stage("boards by Grafana's types and linter", 20, stages.command, (".ci/dashboards/check",))
 
@@ -227,6 +232,7 @@ NIGHT = {
     "manifests": _night_manifests,
     "rules": _night_rules,
     "peers": _night_peers,
+    "client_python": _night_client_python,
     "docker": _night_docker,
     "packages": _night_packages,
     "bare": _night_bare,

@@ -15,8 +15,6 @@ _Number = Union[float, SupportsFloat, SupportsIndex]
 _Labels = Optional[Sequence[Tuple[str, str]]]
 
 class Counter:
-    _usable: bool
-    """False: a family, or an object whose methods are in Python."""
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels) -> Counter: ...
     def inc(self, amount: _Number = 1) -> None:
         """Adds `amount`. A negative or non-finite one is ignored and counted as dropped."""
@@ -25,7 +23,6 @@ class Counter:
     def _read(self) -> float: ...
 
 class Gauge:
-    _usable: bool
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, merge: int) -> Gauge: ...
     def inc(self, amount: _Number = 1) -> None:
         """Adds `amount`; a gauge that was never set starts at 0."""
@@ -40,7 +37,6 @@ class Gauge:
     def _read(self) -> Optional[float]: ...
 
 class Histogram:
-    _usable: bool
     def __new__(
         cls, group: str, name: str, help: str, unit: str, labels: _Labels, bounds: Tuple[float, ...],
         native: Tuple[float, int, float, float] = ...,
@@ -63,6 +59,34 @@ class BucketedHistogram:
     ) -> BucketedHistogram: ...
     def add(self, counts: Tuple[int, ...], sum: float, /) -> None:
         """Adds the counts to the buckets, one for each bound and one for +Inf, and the sum to the sum."""
+
+class ClientCounter:
+    """A value of prometheus_client's, and its series; with `labels` None without one. So are the next two."""
+    def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels) -> ClientCounter: ...
+    def inc(self, amount: _Number, /) -> None: ...
+    def put(self, value: _Number, /) -> None:
+        """Sets the value. The series does not fall."""
+    def get(self) -> float: ...
+    def detach(self) -> None:
+        """From now on, nothing is recorded in the segment."""
+
+class ClientGauge:
+    def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels, merge: int) -> ClientGauge: ...
+    def inc(self, amount: _Number, /) -> None: ...
+    def put(self, value: _Number, /) -> None: ...
+    def get(self) -> float: ...
+    def detach(self) -> None: ...
+
+class ClientDistribution:
+    """Cell 0 is the sum, the others are the buckets; without bounds, cell 1 is the count."""
+    def __new__(
+        cls, group: str, name: str, help: str, unit: str, labels: _Labels, bounds: Tuple[float, ...]
+    ) -> ClientDistribution: ...
+    def observe(self, amount: _Number, /) -> None: ...
+    def inc(self, cell: int, amount: _Number, /) -> None: ...
+    def put(self, cell: int, value: _Number, /) -> None: ...
+    def get(self, cell: int, /) -> float: ...
+    def detach(self) -> None: ...
 
 class Stream:
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels) -> Stream: ...
@@ -134,11 +158,8 @@ def open_emit_pipe(path: str, /) -> int:
 def find_series(series: Dict[Tuple[object, ...], Any], label_values: Tuple[object, ...], /) -> Any:
     """The dict's value for these label values. None if there is none, or if a label value is not a str."""
 
-def own_methods(type: type, client: bool = False, /) -> None:
-    """Gives a class its own descriptors of the native methods that it inherits: calls of them are faster.
-
-    With `client` those with prometheus_client's arguments. They call `_inc` and so on for what the native method does not do.
-    """
+def own_methods(type: type, /) -> None:
+    """Gives a class its own descriptors of the native methods that it inherits: calls of them are faster."""
 
 def read_values(group: str = ..., name: str = ..., /) -> Tuple[Tuple[int, str, str, str, Tuple[float, ...], Tuple[Any, ...]], ...]:
     """Kind, group, name, help, bounds and series of each family. A series: labels, and a number, None or (sum, buckets)."""

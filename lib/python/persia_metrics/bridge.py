@@ -109,8 +109,8 @@ class RegistryCopy:
             hook.adopt(registry)
         self._interval = max(float(interval), 0.01)
         self._due = 0.0
-        same = [copy._copier for copy in list(_copies) if copy._registry() is registry]
-        self._copier = same[0] if same else SeriesCopier(counted_by_others)
+        same: List[SeriesCopier] = [copy._copier for copy in list(_copies) if copy._registry() is registry]
+        self._copier: SeriesCopier = same[0] if same else SeriesCopier(counted_by_others)
         _copies.append(self)
         _copying.start()
 
@@ -163,12 +163,12 @@ def _tell(what: object, error: Exception) -> None:
 
 
 def _families(registry: Any) -> Iterator[Any]:
-    collectors = getattr(registry, "_collector_to_names", None)
+    collectors: Any = getattr(registry, "_collector_to_names", None)
     if collectors is None:
         yield from registry.collect()
         return
     is_custom = importlib.import_module("persia_metrics.prometheus_hook").is_custom
-    for collector in filter(is_custom, list(collectors)):
+    for collector in [each for each in list(collectors) if is_custom(each)]:
         try:
             yield from list(collector.collect())
         except Exception as error:

@@ -112,17 +112,17 @@ def _labels(original: Callable[..., Any]) -> Callable[..., Any]:
 # What ValueClass does not tell.
 
 
-def _end(child: Any) -> None:
-    """A series was removed."""
-    state = vars(child)
-    info = state.get("_persia")
-    if info is not None:
-        info._remove()
-    for value in (state.get("_value"), getattr(state.get("_sum"), "of", None)):
-        if isinstance(value, (CounterValue, LastGaugeValue, _native.ClientDistribution)):
-            value.detach()
-            name = child._name + ("_total" if isinstance(child, _metrics.Counter) else "")
-            _native.remove_series("", name, tuple(zip(child._labelnames, child._labelvalues)))
+def _end_all(children: List[Any]) -> None:
+    """The series are removed."""
+    for child in children:
+        state = vars(child)
+        if "_persia" in state:
+            state["_persia"]._remove()
+        for value in (state.get("_value"), getattr(state.get("_sum"), "of", None)):
+            if isinstance(value, (CounterValue, LastGaugeValue, _native.ClientDistribution)):
+                value.detach()
+                name = child._name + ("_total" if isinstance(child, _metrics.Counter) else "")
+                _native.remove_series("", name, tuple(zip(child._labelnames, child._labelvalues)))
 
 
 def _with_labels(family: Any, labels: Any) -> List[Any]:
@@ -147,7 +147,7 @@ def _removing(original: Callable[..., None]) -> Callable[..., None]:
 
     def remove(self: Any, *args: Any, **kwargs: Any) -> None:
         if self._labelnames and not self._labelvalues:
-            _quietly(self, lambda: [_end(child) for child in chosen(self, *args, **kwargs)])
+            _quietly(self, lambda: _end_all(chosen(self, *args, **kwargs)))
         original(self, *args, **kwargs)
 
     return remove
@@ -308,7 +308,7 @@ def install() -> bool:
         return False
     values.ValueClass = value_class
     for owner, name, replacement in (*_FASTER, *_FURTHER):
-        original = getattr(getattr(_metrics, owner), name, None)
+        original: Any = getattr(getattr(_metrics, owner), name, None)
         ours = original and replacement(original)
         if ours and ((owner, name, replacement) in _FURTHER or _parameters(ours) == _parameters(original)):
             setattr(getattr(_metrics, owner), name, functools.wraps(original)(ours))

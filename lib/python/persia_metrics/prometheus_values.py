@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 from . import _native
 from .instruments import gauge_policies
@@ -39,7 +39,7 @@ class Value:
     __slots__ = ()
 
     def set_exemplar(self, exemplar: Any) -> None:
-        self._exemplar = exemplar
+        setattr(self, "_exemplar", exemplar)  # a slot of the classes below
 
     def get_exemplar(self) -> Any:
         return getattr(self, "_exemplar", None)
@@ -47,10 +47,9 @@ class Value:
 
 class _Number(Value):
     __slots__ = ()
-    put: Callable[[float], None]
 
     def set(self, value: float, timestamp: Optional[float] = None) -> None:
-        self.put(value)
+        self.put(value)  # type: ignore[attr-defined]
 
 
 class CounterValue(_Number, _native.ClientCounter):

@@ -3,7 +3,7 @@
 //
 // An object has its value as the metric reads it back, and a handle of the series in this process's segment. The two may
 // differ: objects of one name share the series, a forked child inherits the value while its series begins at 0, and the series
-// of a counter does not fall when the counter is reset.
+// of a counter does not fall when the counter is reset. With the labels None, an object has no series.
 //
 // Thread safety: the global lock guards an object.
 

@@ -80,7 +80,7 @@ TEST_F(MergeTest, AHistogramWithoutBoundsIsASummary) {
   Process b(*this);
   a.segment.Histogram("a", "s", {}, {}, 0.5, count);
   b.segment.Histogram("a", "s", {}, {}, -2, count);
-  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair("a_s", "-1.5 6")));
+  EXPECT_THAT(Merged({&a, &b}), ElementsAre(Pair("a_s", "-1.5: 6")));
   EXPECT_THAT(Collect()->layout->families[0].bounds, IsEmpty());
   EXPECT_EQ(Collect()->layout->families[0].type, MetricType::kSummary);
 }

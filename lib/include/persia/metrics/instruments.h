@@ -196,7 +196,7 @@ class PERSIA_METRICS_API Histogram {
   Histogram(std::string_view group, std::string_view name, const Description& about = {}) noexcept
       : Histogram(group, name, DefaultSecondsBounds(), about) {}
   // The same with other bounds: inclusive upper bounds, in the unit of the observations: ascending, finite, at most 500. The
-  // bucket up to +Inf is added.
+  // bucket up to +Inf is added. Without bounds, it is exported as a summary: a sum and a count.
   Histogram(std::string_view group, std::string_view name, Span<const double> bounds, const Description& about = {}) noexcept;
   // The same for bounds in braces: `Histogram("my_app", "loss", {0.1, 1, 10})`.
   Histogram(std::string_view group, std::string_view name, std::initializer_list<double> bounds,

@@ -117,7 +117,7 @@ def _end_all(children: List[Any]) -> None:
     for child in children:
         state = vars(child)
         if "_persia" in state:
-            state["_persia"]._remove()
+            state.pop("_persia")._remove()
         for value in (state.get("_value"), getattr(state.get("_sum"), "of", None)):
             if isinstance(value, (CounterValue, LastGaugeValue, _native.ClientDistribution)):
                 value.detach()
@@ -245,10 +245,12 @@ def _adopt(series: Any) -> None:
         if "_persia" not in before:
             _export_text(series)
         return
+    if any(map(_is_ours, before.values())):
+        return
     # The values of a copy, since another thread may record meanwhile.
     fresh = copy.copy(series)
     fresh._metric_init()
-    after = {name: value for name, value in vars(fresh).items() if _is_ours(value) and not _is_ours(before[name])}
+    after = {name: value for name, value in vars(fresh).items() if _is_ours(value)}
     for name, value in after.items():
         for old, new in zip(_listed(before[name]), _listed(value)):
             new.set(old.get())

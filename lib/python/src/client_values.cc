@@ -156,7 +156,7 @@ PyObject* NewClientDistribution(PyTypeObject* type, PyObject* args, PyObject*) {
 
 // A method that calls `kDo` with the value and the argument.
 template <class Value, auto kDo>
-PyObject* OneNumber(PyObject* self, PyObject* argument) {
+PyObject* OneClientNumber(PyObject* self, PyObject* argument) {
   double number = 0;
   if (!NumberOf(argument, &number)) return nullptr;
   kDo(Stored<Value>(self), number);
@@ -209,14 +209,15 @@ constexpr char kGetDoc[] = "get($self, /)\n--\n\nThe value.";
 constexpr char kDetachDoc[] = "detach($self, /)\n--\n\nFrom now on, nothing is recorded in the segment.";
 
 template <class Value>
-PyMethodDef number_methods[] = {{"inc", &OneNumber<Value, kAddTo>, METH_O, kIncDoc},
-                                {"put", &OneNumber<Value, kPut>, METH_O, kPutDoc},
+PyMethodDef number_methods[] = {{"inc", &OneClientNumber<Value, kAddTo>, METH_O, kIncDoc},
+                                {"put", &OneClientNumber<Value, kPut>, METH_O, kPutDoc},
                                 {"get", &GetNumber<Value>, METH_NOARGS, kGetDoc},
                                 {"detach", &Detach<Value>, METH_NOARGS, kDetachDoc},
                                 {nullptr, nullptr, 0, nullptr}};
 
 PyMethodDef distribution_methods[] = {
-    {"observe", &OneNumber<ClientDistribution, kObserveIn>, METH_O, "observe($self, amount, /)\n--\n\nAdds one observation."},
+    {"observe", &OneClientNumber<ClientDistribution, kObserveIn>, METH_O,
+     "observe($self, amount, /)\n--\n\nAdds one observation."},
     {"inc", &Guarded<&OfCell<kAddCell>>, METH_VARARGS, "inc($self, cell, amount, /)\n--\n\nAdds to the sum (0) or a bucket."},
     {"put", &Guarded<&OfCell<kPutCell>>, METH_VARARGS, "put($self, cell, value, /)\n--\n\nSets the sum (0) or a bucket."},
     {"get", &GetCell, METH_VARARGS, "get($self, cell, /)\n--\n\nThe sum (0) or a bucket."},

@@ -3,6 +3,7 @@
 //
 // Calls that are rare (labels, timers, decorators) are in persia_metrics/instruments.py, whose classes derive from these.
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>

@@ -71,7 +71,7 @@ TEST_F(GoodputMetricsTest, EachValueHasItsSeries) {
   EXPECT_EQ(values.at("persia_rank_restarts_total rep_1 trainer"), 2);
   EXPECT_EQ(values.at("persia_rank_repair_seconds_total rep_1 trainer"), 30);
   EXPECT_EQ(values.at("persia_job_mean_time_to_repair_seconds agent"), 15);
-  EXPECT_DOUBLE_EQ(values.at("persia_goodput_ratio agent"), 4.0 / 55);
+  EXPECT_DOUBLE_EQ(values.at("persia_goodput_ratio agent"), 4.0 / 66);
 }
 
 TEST_F(GoodputMetricsTest, ARankThatIsNotExposedIsInTheTotals) {

@@ -32,7 +32,7 @@ def variables(theme):
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_each_line_of_a_chart_can_be_seen(theme):
-    script = (ASSETS / "chart_card.js").read_text()
+    script = (ASSETS / "line_style.js").read_text()
     colors = re.findall(r"#[0-9a-f]{6}", re.search(rf"^  {theme}: \[(.*)\]", script, re.M)[1])
     assert len(colors) == 7
     for color in colors:

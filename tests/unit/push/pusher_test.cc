@@ -100,6 +100,7 @@ TEST_F(PusherTest, AnEnqueuedSnapshotIsPushedAfterThePushUnderWay) {
   sink_->done.acquire();
   EXPECT_TRUE(pusher_.Finish(Numbered(5)).ok());
   pusher_.Enqueue(Numbered(6));  // too late
+  EXPECT_FALSE(pusher_.Offer(Numbered(7)));
   EXPECT_EQ(sink_->pushed, (std::vector<double>{1, 4, 5}));
 }
 
@@ -204,12 +205,6 @@ TEST_F(PusherTest, LastPushHasALowerLimitIfTheOneBeforeDidNotEnd) {
   sink_->began.acquire();
   EXPECT_EQ(pusher_.Finish(Numbered(2)).error(), "interrupted");
   EXPECT_TRUE(sink_->pushed.empty());
-}
-
-TEST_F(PusherTest, NothingIsTakenAfterTheEnd) {
-  pusher_.Start();
-  EXPECT_TRUE(pusher_.Finish(Numbered(1)).ok());
-  EXPECT_FALSE(pusher_.Offer(Numbered(2)));
 }
 
 TEST_F(PusherTest, AnotherGatewayStartsWithoutTheFormersPushAndCounts) {

@@ -61,7 +61,7 @@ class BucketedHistogram:
         """Adds the counts to the buckets, one for each bound and one for +Inf, and the sum to the sum."""
 
 class ClientCounter:
-    """A value of prometheus_client's, and its series; with `labels` None without one. So are the next two."""
+    """A value of prometheus_client, and its series. `labels` None: no series. The same holds for the next two."""
     def __new__(cls, group: str, name: str, help: str, unit: str, labels: _Labels) -> ClientCounter: ...
     def inc(self, amount: _Number, /) -> None: ...
     def put(self, value: _Number, /) -> None:

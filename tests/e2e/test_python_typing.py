@@ -69,6 +69,7 @@ import persia_metrics.prometheus_client as prometheus_client
 from persia_metrics.bridge import RegistryCopy
 from persia_metrics.prometheus_client import REGISTRY, CollectorRegistry, Counter, Enum, Gauge, Histogram, Info, Summary, install
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from typing import Iterable
 
 counter = Counter("requests", "Requests.", ["code"], namespace="my")
@@ -81,7 +82,7 @@ Info("i", "I.").info({"a": "b"})
 Enum("e", "E.", states=["a", "b"]).state("a")
 
 
-class Custom:
+class Custom(Collector):
     def collect(self) -> Iterable[Metric]:
         yield GaugeMetricFamily("g", "G.", value=1)
 

@@ -92,7 +92,7 @@ Json WorkersJson(const AgentStatus& status, const std::vector<HealthReport::Reas
     const bool has_phase = has_health && !health->second.phase.empty();
     const bool up = worker.Value("up") == 1;
     const bool is_slow = std::ranges::any_of(
-        reasons, [&key](const HealthReport::Reason& reason) { return reason.kind == "slow" && reason.worker == key; });
+        reasons, [&key = key](const HealthReport::Reason& reason) { return reason.kind == "slow" && reason.worker == key; });
     const double changed = worker.Value("last_change_timestamp_seconds");
     const Json unchanged = std::isnan(changed) ? Json() : Json(std::max(0.0, now_seconds - changed));
     out.push_back({{"role", role},

@@ -27,9 +27,10 @@ Agent::Agent(AgentSetup setup, Clock& clock)
       collector_({.interval = setup_.options.push_interval,
                   .look_interval = kLookInterval,
                   .clock = &clock_,
-                  .collect = [this](bool is_last) { return Collect(is_last); },
+                  .collect = [this](Depth depth) { return Collect(depth); },
                   .on_tick = [this](const std::shared_ptr<const Snapshot>& snapshot) { OnTick(snapshot); },
                   .on_look = [this](const std::shared_ptr<const Snapshot>& snapshot) { history_.Add(snapshot, clock_.Now()); },
+                  .is_quiet = [this] { return collection_.IsQuiet(); },
                   .on_skipped =
                       [this](uint64_t ticks) {
                         own_.TickSkipped(ticks);
@@ -101,7 +102,7 @@ void Agent::Start() {
 
 Status Agent::Finish(RemoteWrite::Ending series) {
   const std::shared_ptr<const Snapshot> newest = collector_.Stop();
-  history_.Add(newest, clock_.Now(), /*is_last=*/true);
+  history_.Add(newest, clock_.Now());
   const std::shared_ptr<const Snapshot> last = escaper_.Escape(newest);
   collection_.End();
   pages_.End();
@@ -158,7 +159,7 @@ void Agent::LogNoGateway() const {
                               ", is unknown here" + (page.empty() ? "" : "; the values are at " + page + "/"));
 }
 
-std::shared_ptr<const Snapshot> Agent::Collect(bool is_last) {
+std::shared_ptr<const Snapshot> Agent::Collect(Depth depth) {
   const auto began = std::chrono::steady_clock::now();
   if (auto options = options_.Get(); options != collecting_with_) {
     collection_.Use(*options);
@@ -167,23 +168,26 @@ std::shared_ptr<const Snapshot> Agent::Collect(bool is_last) {
     collecting_with_ = std::move(options);
     push_next_tick_ = true;
   }
-  ReportRemoteWrite();
   SummarizeEndedFloods();
-  own_.SetLogLinesSuppressed(log_limiter_->suppressed());
-  for (const auto& [level, lines] : LogLinesWritten()) own_.SetLogLines(level, lines);
-  if (setup_.emit_receiver != nullptr) {
-    const EmitReceiver::Counts lines = setup_.emit_receiver->counts();
-    own_.SetFifoLines(lines.good, lines.bad);
-  }
+  if (depth != Depth::kLook) CountOwn();
   const std::string agent_label = setup_.agent_label ? setup_.agent_label() : "";
   own_.SetIdentityConflict(!agent_label.empty());
-  std::shared_ptr<const Snapshot> all = collection_.Collect(agent_label, is_last);
+  std::shared_ptr<const Snapshot> all = collection_.Collect(agent_label, depth);
   const auto took = std::chrono::steady_clock::now() - began;
   own_.CollectDone(Seconds(took));
   if (took < collecting_with_->push_interval) {
     pace_log_.Recovered("collecting keeps up with the push interval again");
   }
   return all;
+}
+
+void Agent::CountOwn() {
+  ReportRemoteWrite();
+  own_.SetLogLinesSuppressed(log_limiter_->suppressed());
+  for (const auto& [level, lines] : LogLinesWritten()) own_.SetLogLines(level, lines);
+  if (setup_.emit_receiver == nullptr) return;
+  const EmitReceiver::Counts lines = setup_.emit_receiver->counts();
+  own_.SetFifoLines(lines.good, lines.bad);
 }
 
 void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {

@@ -76,7 +76,8 @@ class Agent {
   void NoteReload(bool good, size_t errors) { own_.ConfigReloaded(good, errors); }
 
  private:
-  std::shared_ptr<const Snapshot> Collect(bool is_last);
+  std::shared_ptr<const Snapshot> Collect(Depth depth);
+  void CountOwn();
   void OnTick(const std::shared_ptr<const Snapshot>& snapshot);
   void ReportRemoteWrite();
   std::optional<ServerResponse> Guard(const ServerRequest& request);

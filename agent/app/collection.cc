@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "files/proc_reader.h"
 #include "own/self_process.h"
+#include "web/throughput.h"
 
 namespace persia::agent {
 namespace {
@@ -146,28 +147,29 @@ void Collection::UseMachine(const AgentOptions& options) {
   machine_.Use(options.machine_metrics && !setup_.view, options.push_interval);
 }
 
-std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id, bool is_last) {
-  KeepDirectory();
+std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id, Depth depth) {
+  const bool is_full = depth != Depth::kLook;
+  if (is_full) KeepDirectory();
   ReadCommand();
   segments_.SetIdentityLabels(labels_, agent_id);
   segments_.Read();
   TakeEvents();
-  segments_.Retire([this] {
+  segments_.Retire([this, depth] {
     TakeEvents();  // of segments that were read when others were folded
-    judgement_.Judge();
+    judgement_.Judge(depth);
   });
-  if (is_last) state_is_on_disk_ = segments_.FlushState(kStatePatience);
+  if (depth == Depth::kLast) state_is_on_disk_ = segments_.FlushState(kStatePatience);
   judgement_.Show();
   own_.SetEventsLost(segments_.stats().events_lost);
-  throughput_ = ThroughputOf(history_.Entries());
   LookAtGpus();
   worker_watch_.Look(segments_.stats(), clock_.Now());
-  ReportSegments();
-  OwnSnapshots own = CollectOwn();
+  LookForChanges();
+  if (is_full) ReportSegments();
+  OwnSnapshots own = CollectOwn(depth);
   // A new plan changes the number of series that are left out, which may add a series of the agent's own: so plan once more.
   for (int plans = 0; plans < 2 && segments_.Plan(own); ++plans) {
     ReportLeftOut();
-    own = CollectOwn();
+    own = CollectOwn(depth);
   }
   segments_.Plan(own);
   std::shared_ptr<const Snapshot> all = segments_.Expose(own);
@@ -214,19 +216,25 @@ void Collection::End() {
                                    " are lost, so are these counts");
 }
 
-OwnSnapshots Collection::CollectOwn() {
+OwnSnapshots Collection::CollectOwn(Depth depth) {
+  if (depth != Depth::kLook || slow_.empty()) slow_ = CollectSlow();
+  OwnSnapshots own = slow_;
+  own.push_back(worker_metrics_.Collect());
+  judgement_.AddTo(own, not_finite_.nan_counts());
+  if (exec_ != nullptr) own.push_back(exec_->Collect());
+  if (auto gpus = gpus_.snapshot()) own.push_back(std::move(gpus));
+  return own;
+}
+
+OwnSnapshots Collection::CollectSlow() {
   const HangJudge& hangs = judgement_.hangs();
   JobMetrics::Values job{.hangs = hangs.job_hangs(),
                          .hang_after = hangs.hang_after(),
                          .push_interval = judgement_.interval(),
                          .unchanged = hangs.job_unchanged()};
-  if (throughput_) job.throughput.emplace(throughput_->name, throughput_->now);
-  OwnSnapshots own{own_.Collect(), worker_metrics_.Collect(), reserved_, job_metrics_.Collect(job),
-                   machine_.Collect(segments_.processes())};
-  judgement_.AddTo(own, not_finite_.nan_counts());
-  if (exec_ != nullptr) own.push_back(exec_->Collect());
-  if (auto gpus = gpus_.snapshot()) own.push_back(std::move(gpus));
-  return own;
+  // Up to the collection before.
+  if (const auto throughput = ThroughputOf(history_.Entries())) job.throughput.emplace(throughput->name, throughput->now);
+  return {own_.Collect(), reserved_, job_metrics_.Collect(job), machine_.Collect(segments_.processes())};
 }
 
 Collection::Summary Collection::summary() const {
@@ -255,6 +263,12 @@ void Collection::LookAtValues(const Snapshot& all) {
   if (setup_.view) return;  // the agent of the job reports them
   not_finite_.Look(all, segments_.processes(), std::chrono::system_clock::now());
   event_log_.Add(not_finite_.TakeEvents());
+}
+
+void Collection::LookForChanges() {
+  const SegmentSourceStats& stats = segments_.stats();
+  const std::array<uint64_t, 4> now{stats.changes, stats.live, stats.dead, stats.retired};
+  if (std::exchange(happened_, now) != now || stats.phases_run || stats.live == 0) happened_at_ = clock_.Now();
 }
 
 // A directory that was removed, or whose files were, is made again, with the state in it, so that workers that start later find

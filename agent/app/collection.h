@@ -7,6 +7,7 @@
 // Thread safety: summary() from any thread, all else the collector thread.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "app/agent_setup.h"
+#include "app/collector.h"
 #include "app/judgement.h"
 #include "app/worker_watch.h"
 #include "base/clock.h"
@@ -33,7 +35,6 @@
 #include "own/own_metrics.h"
 #include "web/history.h"
 #include "web/status_api.h"
-#include "web/throughput.h"
 #include "workers/segment_source.h"
 #include "workers/worker_metrics.h"
 
@@ -57,14 +58,18 @@ class Collection {
 
   // Limits, labels and naming, from the next Collect on.
   void Use(const AgentOptions& options);
-  // `agent_id`: the value of the label `agent`; empty: none. The last one waits longer for the disk, because deaths and goodput
-  // are shown only once they are on disk.
-  std::shared_ptr<const Snapshot> Collect(const std::string& agent_id, bool is_last = false);
+  // `agent_id`: the value of the label `agent`; empty: none. A look has the metrics of the job's processes as of now, and those
+  // of the agent, the machine and the job as of the last full collection. The last one waits longer for the disk, because deaths
+  // and goodput are shown only once they are on disk.
+  std::shared_ptr<const Snapshot> Collect(const std::string& agent_id, Depth depth = Depth::kFull);
 
   // The summary then has all that was counted. REQUIRES: the last Collect has returned.
   void End();
 
   [[nodiscard]] Summary summary() const;
+  // Whether nothing has happened in the job for ten seconds: processes run, no value of them has changed, none is in a phase,
+  // none has come or gone.
+  [[nodiscard]] bool IsQuiet() const { return clock_.Now() - happened_at_ >= std::chrono::seconds(10); }
   // As SegmentSource. REQUIRES: the last Collect has returned.
   [[nodiscard]] std::set<std::string> CountedFiles() const { return segments_.CountedFiles(); }
 
@@ -76,9 +81,11 @@ class Collection {
   void TakeEvents();
   void LookAtGpus();
   void LookAtValues(const Snapshot& all);
+  void LookForChanges();
   void ReportSegments();
   void ReportLeftOut();
-  OwnSnapshots CollectOwn();
+  OwnSnapshots CollectOwn(Depth depth);
+  OwnSnapshots CollectSlow();
 
   const AgentSetup& setup_;
   Clock& clock_;
@@ -93,7 +100,6 @@ class Collection {
   bool state_is_on_disk_ = false;  // after the last collection
   Judgement judgement_;
   NotFiniteJudge not_finite_;
-  std::optional<Throughput> throughput_;  // up to the collection before
   GpuWatch gpus_;
   bool gpus_are_used_ = false;  // since the first collection: they need a thread
   WorkerMetrics worker_metrics_;
@@ -101,11 +107,14 @@ class Collection {
   MachineMetrics machine_;
   std::unique_ptr<ExecMetrics> exec_;         // null if no command is run
   std::shared_ptr<const Snapshot> reserved_;  // names that only /metrics has
+  OwnSnapshots slow_;                         // of the last full collection
   std::shared_ptr<const Layout> layout_;      // of the last collection
   int trims_due_ = 0;                         // collections after which free memory is returned
   uint64_t records_skipped_ = 0;
   std::vector<std::string> refused_reasons_;
   WorkerWatch worker_watch_;
+  std::array<uint64_t, 4> happened_{};  // counts of changes
+  Clock::TimePoint happened_at_;        // of the last one
   StateLog directory_log_{"directory.gone"};
 
   mutable Mutex mutex_;

@@ -35,15 +35,15 @@ std::shared_ptr<const Snapshot> Collector::NoOlderThan(std::chrono::milliseconds
   const MutexLock lock(mutex_);
   const Clock::TimePoint asked = options_.clock->Now();
   // A collection that has begun since this call is new enough, even if it took long.
-  while ((newest_ == nullptr || newest_began_ + age < asked) && !stopped_) {
-    if (!collecting_ || current_began_ + age < asked) {
+  while ((full_.snapshot == nullptr || full_.began + age < asked) && !stopped_) {
+    if (!collecting_full_ || current_began_ + age < asked) {
       wanted_ = true;
       wake_.NotifyOne();
     }
     const uint64_t seen = finished_;
     while (finished_ == seen && !stopped_) done_.Wait(mutex_);
   }
-  return newest_;
+  return full_.snapshot;
 }
 
 void Collector::SetInterval(std::chrono::milliseconds interval) {
@@ -80,18 +80,22 @@ Collector::Task Collector::AwaitTask(Due& due) {
     task.skipped_ticks = static_cast<uint64_t>((task.began - due.tick) / interval_);
     due.tick += interval_ * (task.skipped_ticks + 1);
   }
+  if (task.is_last) task.depth = Depth::kLast;
+  if (task.is_look && !wanted_) task.depth = Depth::kLook;
   wanted_ = false;
   current_began_ = task.began;
-  collecting_ = true;
+  collecting_full_ = task.depth != Depth::kLook;
   return task;
 }
 
 // None that the next tick would follow at once.
 Clock::TimePoint Collector::NextLook(Clock::TimePoint began, Clock::TimePoint next_tick) const {
-  constexpr int kPerCollection = 100;
+  constexpr int kPauses = 100;
+  constexpr int kQuietPauses = 10'000;
   if (options_.look_interval.count() == 0) return next_tick;
-  const auto pause =
-      std::max<Clock::TimePoint::duration>(options_.look_interval, kPerCollection * (options_.clock->Now() - began));
+  const Clock::TimePoint::duration took = options_.clock->Now() - began;
+  const auto pause = std::max<Clock::TimePoint::duration>(options_.look_interval,
+                                                          (options_.is_quiet() ? kQuietPauses : kPauses) * took);
   return began + pause + pause / 2 >= next_tick ? next_tick : began + pause;
 }
 
@@ -100,15 +104,15 @@ void Collector::Loop() {
   for (;;) {
     const Task task = AwaitTask(due);
     if (task.skipped_ticks > 0) options_.on_skipped(task.skipped_ticks);
-    std::shared_ptr<const Snapshot> collection = options_.collect(task.is_last);
+    std::shared_ptr<const Snapshot> collection = options_.collect(task.depth);
     if (task.is_tick || task.is_look) due.look = NextLook(task.began, due.tick);
     if (task.is_tick) options_.on_tick(collection);
     if (task.is_look) options_.on_look(collection);
     const MutexLock lock(mutex_);
+    if (task.depth != Depth::kLook) full_ = {collection, task.began};
     newest_ = std::move(collection);
-    newest_began_ = task.began;
     last_sign_ = options_.clock->Now();
-    collecting_ = false;
+    collecting_full_ = false;
     ++finished_;
     stopped_ = task.is_last;
     done_.NotifyAll();

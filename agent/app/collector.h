@@ -1,8 +1,9 @@
 // The collector thread: reads all sources at each tick, in looks between two ticks, and when a scrape needs newer values.
 //
 // Ticks are at start + n * interval, so that they do not drift. A tick that is due before the last one has finished is skipped.
-// Looks are as far apart as the last one took, times a hundred, and at least `look_interval`: they take a hundredth of a
-// processor at most. Concurrent scrapes share one collection.
+// Looks are at least `look_interval` apart, and as rare as they have to be to take a hundredth of a processor at most; of a job
+// in which nothing happens, a ten-thousandth. The collection of a look has less than the others, and is not for scrapes.
+// Concurrent scrapes share one collection.
 //
 //   Collector collector({.interval = 10s, .look_interval = 1s, .clock = &clock, .collect = ..., .on_tick = ..., ...});
 //   collector.Start();
@@ -28,16 +29,24 @@ namespace persia::agent {
 // The agent's: between two collections for the page, the verdicts and the history.
 inline constexpr std::chrono::seconds kLookInterval(1);
 
+enum class Depth : uint8_t {
+  kLook,  // what pages, verdicts and the history need each second; the rest may be that of the last full collection
+  kFull,
+  kLast,  // full, and none follows
+};
+
 class Collector {
  public:
   struct Options {
     std::chrono::milliseconds interval{10'000};
     std::chrono::milliseconds look_interval{0};  // 0: no looks
     Clock* clock = nullptr;
-    std::function<std::shared_ptr<const Snapshot>(bool is_last)> collect;
+    std::function<std::shared_ptr<const Snapshot>(Depth depth)> collect;
     // Called after the collection of a tick or a look, not of a scrape.
     std::function<void(std::shared_ptr<const Snapshot>)> on_tick;
     std::function<void(std::shared_ptr<const Snapshot>)> on_look = [](auto&&) {};
+    // After a collection: whether nothing has happened in the job for a while.
+    std::function<bool()> is_quiet = [] { return false; };
     // Called when ticks were skipped.
     std::function<void(uint64_t ticks)> on_skipped;
   };
@@ -47,11 +56,11 @@ class Collector {
 
   // The first tick is immediate.
   void Start();
-  // The newest collection; null before the first.
+  // The newest collection, of a look, too; null before the first.
   std::shared_ptr<const Snapshot> Newest();
   // Whether the last collection has finished, or the thread has started, within `age`.
   bool AliveWithin(std::chrono::milliseconds age);
-  // A collection that is at most `age` old, made for this call if necessary; null if the collector has stopped before its
+  // A full collection that is at most `age` old, made for this call if necessary; null if the collector has stopped before its
   // first one.
   std::shared_ptr<const Snapshot> NoOlderThan(std::chrono::milliseconds age);
   // Changes the interval; the next tick is immediate.
@@ -66,6 +75,11 @@ class Collector {
     bool is_tick = false;
     bool is_look = false;
     bool is_last = false;
+    Depth depth = Depth::kFull;
+  };
+  struct Collected {
+    std::shared_ptr<const Snapshot> snapshot;
+    Clock::TimePoint began;
   };
   // When the next tick, and the next look, are due.
   struct Due {
@@ -86,11 +100,11 @@ class Collector {
   std::chrono::milliseconds interval_ PERSIA_GUARDED_BY(mutex_);
   bool interval_changed_ PERSIA_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const Snapshot> newest_ PERSIA_GUARDED_BY(mutex_);
-  Clock::TimePoint newest_began_ PERSIA_GUARDED_BY(mutex_);
+  Collected full_ PERSIA_GUARDED_BY(mutex_);  // the newest full one
   Clock::TimePoint last_sign_ PERSIA_GUARDED_BY(mutex_);  // the thread's start, then the end of each collection
   uint64_t finished_ PERSIA_GUARDED_BY(mutex_) = 0;       // collections
   Clock::TimePoint current_began_ PERSIA_GUARDED_BY(mutex_);
-  bool collecting_ PERSIA_GUARDED_BY(mutex_) = false;
+  bool collecting_full_ PERSIA_GUARDED_BY(mutex_) = false;
   bool wanted_ PERSIA_GUARDED_BY(mutex_) = false;  // by a scrape
   bool stopping_ PERSIA_GUARDED_BY(mutex_) = false;
   bool stopped_ PERSIA_GUARDED_BY(mutex_) = false;

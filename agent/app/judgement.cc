@@ -1,5 +1,6 @@
 #include "app/judgement.h"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -47,9 +48,9 @@ void Judgement::Use(const AgentOptions& options) {
   if (vitals_) vitals_->SetStderrLines(options.stderr_tail);
 }
 
-void Judgement::Judge() {
+void Judgement::Judge(Depth depth) {
   CountTime();
-  JudgeHealth();
+  JudgeHealth(depth);
   JudgeRanks();
 }
 
@@ -106,7 +107,7 @@ void Judgement::ReportShared(const SharedRanks::Pair& pair) {
   event_log_.Add({&event, 1});
 }
 
-void Judgement::JudgeHealth() {
+void Judgement::JudgeHealth(Depth depth) {
   const auto now = std::chrono::system_clock::now();
   if (segments_.StateIsLoaded() && !std::exchange(health_is_restored_, true)) {
     const auto memory = DecodeHealth(segments_.health());
@@ -119,7 +120,7 @@ void Judgement::JudgeHealth() {
   std::vector<ProcessEnd> ends = segments_.TakeEnds();
   if (vitals_) {
     vitals_->Describe(ends, clock_.Now());
-    vitals_->Look(segments_.processes(), clock_.Now());
+    if (depth != Depth::kLook) vitals_->Look(segments_.processes(), clock_.Now());
     health_.SetKills(vitals_->kills());
   } else {
     ends.clear();  // the agent of the job reports them
@@ -169,7 +170,7 @@ void Judgement::JudgeRanks() {
   rank_verdicts_.Look(segments_.processes(),
                       {.steady = clock_.Now(),
                        .wall = std::chrono::system_clock::now(),
-                       .interval = hang_settings_.interval,
+                       .interval = std::min<std::chrono::milliseconds>(hang_settings_.interval, kLookInterval),
                        .hang_after = health_.judge().hang_after(),
                        .is_stopped = [this](const WorkerProcess& process) { return stopped_.Contains(process); }});
   event_log_.Add(rank_verdicts_.TakeEvents());

@@ -2,7 +2,7 @@
 // that others wait for.
 //
 //   Judgement judgement(setup, clock, event_log, segments);
-//   segments.Retire([&] { judgement.Judge(); });   // the folds and their reports are one write
+//   segments.Retire([&] { judgement.Judge(depth); });   // the folds and their reports are one write
 //   judgement.Show();
 //   judgement.AddTo(own, values.nan_counts());
 //
@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "app/agent_setup.h"
+#include "app/collector.h"
 #include "base/clock.h"
 #include "health/goodput.h"
 #include "health/job_health.h"
@@ -45,7 +46,7 @@ class Judgement {
   // From the next Judge on.
   void Use(const AgentOptions& options);
   // REQUIRES: called by the Retire of the segments, before they are saved.
-  void Judge();
+  void Judge(Depth depth);
   // Shows what is on disk. REQUIRES: Retire has returned.
   void Show();
   // The state was flushed, and nothing follows: all that was counted is shown, and no file of an ended process stays.
@@ -63,7 +64,7 @@ class Judgement {
  private:
   void CountTime();
   void ReportShared(const SharedRanks::Pair& pair);
-  void JudgeHealth();
+  void JudgeHealth(Depth depth);
   void LookForStacks();
   void JudgeRanks();
   void FindShownRanks();

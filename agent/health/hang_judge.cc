@@ -5,11 +5,19 @@
 #include <utility>
 
 namespace persia::agent {
+namespace {
+
+// Scrapes collect between two looks.
+constexpr size_t kGaps = 4;
+
+}  // namespace
 
 void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, const Settings& settings) {
   if (last_look_) {
     const auto since = std::chrono::duration_cast<Milliseconds>(now - *last_look_);
     seen_ += std::clamp(since, Milliseconds(0), 2 * settings.interval);
+    gaps_.push_back(since);
+    if (gaps_.size() > kGaps) gaps_.pop_front();
   }
   last_look_ = now;
   ++looks_;
@@ -73,7 +81,7 @@ void HangJudge::UpdateTrack(const WorkerProcess& process, Milliseconds interval,
   if (track.changes > 0) longest_ = std::max(longest_, seen_ - track.changed_at);
   if (track.changes == 0) track.startup = seen_ - track.began_at;
   // What a process records while it starts is one change, however many collections see a part of it.
-  if (track.changes == 0 || seen_ - track.counted_at >= interval) {
+  if (track.changes == 0 || seen_ - track.counted_at >= std::min(interval, kStartup)) {
     ++track.changes;
     track.counted_at = seen_;
   }
@@ -95,9 +103,12 @@ void HangJudge::Restore(const HealthMemory& memory, HealthMemory::TimePoint now)
 void HangJudge::SetHangAfter(const Settings& settings, Milliseconds startup) {
   const Milliseconds pause = longest_pause();
   const Milliseconds by_rhythm = std::max(std::clamp(kPauses * pause, kLeast, kMost), std::min(pause * 3 / 2, kMostOfPause));
-  // A setting shorter than a few collections would take each pause between two of them for a hang.
   hang_after_ = settings.hang_after ? *settings.hang_after : std::max(by_rhythm, kPauses * startup);
-  if (hang_after_.count() > 0) hang_after_ = std::max(hang_after_, kPauses * settings.interval);
+  if (hang_after_.count() <= 0) return;
+  // A setting shorter than a few collections would take each pause between two of them for a hang. Where collections are rare,
+  // so are looks.
+  const Milliseconds gap = gaps_.empty() ? settings.interval : *std::ranges::max_element(gaps_);
+  hang_after_ = std::max(hang_after_, kPauses * std::min(gap, settings.interval));
 }
 
 }  // namespace persia::agent

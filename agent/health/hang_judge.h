@@ -4,10 +4,11 @@
 //   judge.Look(processes, steady_now, {.interval = 10s});     // after each collection
 //   if (judge.Of(2) == HangJudge::Verdict::kHung) ...          // of the third process of the last Look
 //
-// A process is judged once its metrics have changed kChangesToJudge times, an interval apart: in many jobs only rank 0 records
-// values after the start. It hangs if nothing changed for hang_after() although another process of the job has changed since,
-// in half that time. The hang ends when the process's own metrics change, or the setting does. If nothing changes in the whole
-// job, the job hangs, and no further process of it is singled out: ranks that wait for each other stop together.
+// A process is judged once its metrics have changed kChangesToJudge times, at least kStartup apart, or a push interval if that is
+// shorter: in many jobs only rank 0 records values after the start. It hangs if nothing changed for hang_after() although
+// another process of the job has changed since, in half that time. The hang ends when the process's own metrics change, or the
+// setting does. If nothing changes in the whole job, the job hangs, and no further process of it is singled out: ranks that wait
+// for each other stop together.
 //
 // job_unchanged() tells of a job that stops before any process is judged, in its first step, for example. The agent alone does
 // not take that for a hang: maybe the ranks that record values run elsewhere. The alerts compare all agents of the job.
@@ -25,6 +26,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -42,12 +44,13 @@ class HangJudge {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   struct Settings {
-    Milliseconds interval{10'000};                // the longest time between two collections
+    Milliseconds interval{10'000};                // of pushes: the longest time between two collections
     std::optional<Milliseconds> hang_after = {};  // none: by the job's rhythm. 0: nothing hangs
   };
   enum class Verdict { kEnded, kNotJudged, kRuns, kHung };
 
   static constexpr uint64_t kChangesToJudge = 3;
+  static constexpr Milliseconds kStartup{10'000};
   static constexpr int kPauses = 3;
   static constexpr Milliseconds kLeast{60'000};
   static constexpr Milliseconds kMost{1'800'000};
@@ -65,7 +68,7 @@ class HangJudge {
   [[nodiscard]] std::optional<Milliseconds> job_unchanged() const { return job_unchanged_; }
   // For how long the metrics of a process of the last Look have not changed.
   [[nodiscard]] Milliseconds Unchanged(size_t index) const { return unchanged_[index]; }
-  // How often its metrics have changed, an interval apart, as former agents have seen it, too.
+  // How often its metrics have changed, as for kChangesToJudge; as former agents have seen it, too.
   [[nodiscard]] uint64_t Changes(size_t index) const { return changes_[index]; }
   [[nodiscard]] Milliseconds longest_pause() const { return std::max(longest_, longest_before_); }
   // What a former agent of the run knew. REQUIRES: before the first Look.
@@ -76,7 +79,7 @@ class HangJudge {
   using Key = std::tuple<uint64_t, uint32_t, uint64_t, uint32_t>;
   struct Track {
     uint64_t read = 0;           // the process's count of changes, at the last look
-    uint64_t changes = 0;        // an interval apart, with those that a former agent has seen
+    uint64_t changes = 0;        // as for kChangesToJudge, with those that a former agent has seen
     Milliseconds counted_at{0};  // the last one of them, by seen_
     Milliseconds changed_at{0};  // by seen_
     Milliseconds began_at{0};    // by seen_
@@ -96,6 +99,7 @@ class HangJudge {
   std::vector<Milliseconds> unchanged_;
   std::vector<uint64_t> changes_;
   std::optional<TimePoint> last_look_;
+  std::deque<Milliseconds> gaps_;        // between the last looks
   std::optional<Milliseconds> setting_;  // of the last Look
   Milliseconds seen_{0};                 // the time in which collections were made
   uint64_t looks_ = 0;

@@ -61,7 +61,7 @@ class RankVerdicts {
   struct Moment {
     StragglerJudge::TimePoint steady{};
     TimePoint wall{};
-    std::chrono::milliseconds interval{10'000};                 // of collections
+    std::chrono::milliseconds interval{1000};                   // of collections
     std::chrono::milliseconds hang_after{0};                    // 0: no hang is judged
     std::function<bool(const WorkerProcess&)> is_stopped = {};  // by a signal; none: not known
   };

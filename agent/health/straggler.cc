@@ -105,11 +105,10 @@ void StragglerJudge::Look(std::span<const WorkerProcess> processes, TimePoint no
     std::vector<RankProcessKey> keys;
     for (const WorkerProcess* process : members) keys.push_back(RankProcessKeyOf(*process));
     if (keys != role.members) {
-      Restart(role, members, now);
       role.members = std::move(keys);
+      Restart(role, members, now);
       changed = true;
-    } else if (AddChunk(role, members, now, interval)) {
-      Judge(role);
+    } else if (Measure(role, members, now, interval)) {
       changed = true;
     }
   }
@@ -123,84 +122,102 @@ void StragglerJudge::Look(std::span<const WorkerProcess> processes, TimePoint no
 std::vector<StragglerJudge::Judged> StragglerJudge::judged() const {
   std::vector<Judged> all;
   for (const auto& [name, role] : roles_) {
+    const auto chunks = static_cast<double>(role.brief.chunks.size());
+    double steps = 0;
+    for (const Chunk& chunk : role.brief.chunks) steps += chunk.steps;
+    const double of_chunk = chunks > 0 ? steps / chunks : kStepsOfChunk;
     all.push_back({.role = name,
                    .ranks = role.members.size(),
-                   .measured = std::min(role.chunks.size(), kNeeded),
-                   .is_undecided = role.candidate.has_value() && !role.is_judged_slow});
+                   .measured = static_cast<size_t>(std::lround(steps)),
+                   .needed = static_cast<size_t>(std::lround(of_chunk * static_cast<double>(kNeeded))),
+                   .is_undecided = role.Ruling() == nullptr && (role.brief.is_undecided || role.lengthy.is_undecided)});
   }
   return all;
 }
 
 std::optional<StragglerJudge::Evidence> StragglerJudge::EvidenceOf(const std::string& role) const {
   const auto found = roles_.find(role);
-  return found == roles_.end() ? std::nullopt : found->second.evidence;
+  return found == roles_.end() ? std::nullopt : found->second.brief.evidence;
 }
 
+// REQUIRES: the role has its members.
 void StragglerJudge::Restart(Role& role, const Members& members, TimePoint now) {
-  const uint64_t look = role.look;
-  role = {};
-  role.look = look;
-  BeginChunk(role, members, now);
+  role = {.members = std::move(role.members), .look = role.look};
+  for (Window* window : {&role.brief, &role.lengthy}) BeginChunk(role, *window, members, now);
 }
 
-void StragglerJudge::BeginChunk(Role& role, const Members& members, TimePoint now) {
-  role.began = now;
-  role.steps.clear();
-  role.seconds.clear();
-  for (const WorkerProcess* process : members) {
-    role.steps.push_back(*process->step);
-    role.seconds.push_back(SecondsOf(role.phases, *process));
-  }
-}
-
-bool StragglerJudge::AddChunk(Role& role, const Members& members, TimePoint now, Milliseconds interval) {
+bool StragglerJudge::Measure(Role& role, const Members& members, TimePoint now, Milliseconds interval) {
   std::vector<double> steps;
-  for (size_t i = 0; i < members.size(); ++i) steps.push_back(*members[i]->step - role.steps[i]);
+  for (size_t i = 0; i < members.size(); ++i) steps.push_back(*members[i]->step - role.brief.steps[i]);
   const auto [fewest, most] = std::ranges::minmax(steps);
   // The ranks went back to a checkpoint, or do not meet at each step.
   if (fewest < 0 || most - fewest > kStepsApart + kShareOfStepsApart * most) {
-    std::vector<RankProcessKey> keys = std::move(role.members);
     Restart(role, members, now);
-    role.members = std::move(keys);
     return true;
   }
-  // A scrape collects between two ticks.
-  if (fewest < kStepsOfChunk || now - role.began < interval * 3 / 4) return false;
+  // A scrape collects between two looks.
+  const bool brief = AddChunk(role, role.brief, members, now, interval * 3 / 4);
+  const bool lengthy = AddChunk(role, role.lengthy, members, now, kLongChunk * interval * 3 / 4);
+  return brief || lengthy;
+}
+
+void StragglerJudge::BeginChunk(Role& role, Window& window, const Members& members, TimePoint now) {
+  window.began = now;
+  window.steps.clear();
+  window.seconds.clear();
+  for (const WorkerProcess* process : members) {
+    window.steps.push_back(*process->step);
+    window.seconds.push_back(SecondsOf(role.phases, *process));
+  }
+}
+
+bool StragglerJudge::AddChunk(Role& role, Window& window, const Members& members, TimePoint now, Milliseconds least) {
+  if (now - window.began < least) return false;
+  std::vector<double> steps;
+  for (size_t i = 0; i < members.size(); ++i) steps.push_back(*members[i]->step - window.steps[i]);
+  if (std::ranges::min(steps) < kStepsOfChunk) return false;
   Chunk chunk;
-  const std::chrono::duration<double> passed = now - role.began;
-  chunk.seconds_per_step = passed.count() * static_cast<double>(steps.size()) / std::reduce(steps.begin(), steps.end());
+  const size_t sync = NumberOf(role.phases, std::string(kSyncPhase));
+  bool has_sync = false;
   for (size_t i = 0; i < members.size(); ++i) {
     Shares spent = SecondsOf(role.phases, *members[i]);
     double total = 0;
     for (size_t phase = 0; phase < spent.size(); ++phase) {
-      spent[phase] = std::max(0.0, spent[phase] - ShareAt(role.seconds[i], phase));
+      spent[phase] = std::max(0.0, spent[phase] - ShareAt(window.seconds[i], phase));
       total += spent[phase];
     }
     for (double& share : spent) share = total > 0 ? share / total : 0;
+    has_sync = has_sync || ShareAt(spent, sync) > 0;
     chunk.ranks.push_back(std::move(spent));
   }
-  role.chunks.push_back(std::move(chunk));
-  if (role.chunks.size() > kChunks) role.chunks.pop_front();
-  BeginChunk(role, members, now);
+  if (!has_sync) return false;  // ranks that accumulate gradients meet in some of their steps
+  const std::chrono::duration<double> passed = now - window.began;
+  chunk.steps = std::reduce(steps.begin(), steps.end()) / static_cast<double>(steps.size());
+  chunk.seconds_per_step = passed.count() / chunk.steps;
+  window.chunks.push_back(std::move(chunk));
+  if (window.chunks.size() > kChunks) window.chunks.pop_front();
+  BeginChunk(role, window, members, now);
+  Judge(role, window);
   return true;
 }
 
-void StragglerJudge::Judge(Role& role) {
-  role.evidence.reset();
+void StragglerJudge::Judge(Role& role, Window& window) {
+  window.evidence.reset();
+  window.is_undecided = false;
   const size_t ranks = role.members.size();
-  if (ranks < 2 || role.chunks.size() < kLeastChunks) return;
+  if (ranks < 2 || window.chunks.size() < kLeastChunks) return;
   const size_t sync = NumberOf(role.phases, std::string(kSyncPhase));
   std::vector<double> waits(ranks);
   for (size_t rank = 0; rank < ranks; ++rank) {
     std::vector<double> shares;
-    for (const Chunk& chunk : role.chunks) shares.push_back(ShareAt(chunk.ranks[rank], sync));
+    for (const Chunk& chunk : window.chunks) shares.push_back(ShareAt(chunk.ranks[rank], sync));
     waits[rank] = Median(std::move(shares));
   }
   // The lead of a rank in each chunk, and what a verdict on it needs.
   std::vector<double> leads;
   const auto weigh = [&](size_t rank) {
     leads.clear();
-    for (const Chunk& chunk : role.chunks) leads.push_back(-AboveOthers(chunk.ranks, rank, sync));
+    for (const Chunk& chunk : window.chunks) leads.push_back(-AboveOthers(chunk.ranks, rank, sync));
     std::vector<double> others = waits;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(rank));
     const double error = Deviation(leads) / std::sqrt(static_cast<double>(leads.size()));
@@ -208,41 +225,42 @@ void StragglerJudge::Judge(Role& role) {
                     .needed = std::max({kLeastShare, kStandardErrors * error, Spread(std::move(others))})};
   };
   size_t least = static_cast<size_t>(std::ranges::min_element(waits) - waits.begin());
-  if (role.is_judged_slow) {
-    const Evidence evidence = weigh(*role.candidate);
-    role.evidence = evidence;
+  if (window.is_judged_slow) {
+    const Evidence evidence = weigh(*window.candidate);
+    window.evidence = evidence;
     const double newest = Median({leads.end() - static_cast<std::ptrdiff_t>(std::min(kNewest, leads.size())), leads.end()});
-    role.looks = newest < std::min(evidence.needed, 2 * kLeastShare) / 2 ? role.looks + 1 : 0;
-    if (role.looks < kLooksToEnd) {
-      role.phase = SlowPhase(role, *role.candidate);
+    window.looks = newest < std::min(evidence.needed, 2 * kLeastShare) / 2 ? window.looks + 1 : 0;
+    if (window.looks < kLooksToEnd) {
+      window.phase = SlowPhase(role, window, *window.candidate);
       return;
     }
-    role.is_judged_slow = false;
-    role.candidate.reset();
+    window.is_judged_slow = false;
+    window.candidate.reset();
   }
   // Of two ranks that are equally slow, always the same one.
-  if (role.candidate && waits[*role.candidate] < waits[least] + kLeastShare / 2) least = *role.candidate;
+  if (window.candidate && waits[*window.candidate] < waits[least] + kLeastShare / 2) least = *window.candidate;
   const Evidence evidence = weigh(least);
-  role.evidence = evidence;
+  window.evidence = evidence;
+  window.is_undecided = MiddleMean(leads) >= kLeastShare;
   const auto exceptions = std::ranges::count_if(leads, [&](double lead) { return lead < evidence.lead / 4; });
   if (evidence.lead < evidence.needed || static_cast<size_t>(exceptions) > kExceptions) {
-    role.candidate.reset();
+    window.candidate.reset();
     return;
   }
-  role.looks = role.candidate == least ? role.looks + 1 : 1;
-  role.candidate = least;
-  if (role.looks < kLooksToBegin) return;
-  role.phase.clear();
-  role.phase = SlowPhase(role, least);
-  role.is_judged_slow = true;
-  role.looks = 0;
+  window.looks = window.candidate == least ? window.looks + 1 : 1;
+  window.candidate = least;
+  if (window.looks < kLooksToBegin) return;
+  window.phase.clear();
+  window.phase = SlowPhase(role, window, least);
+  window.is_judged_slow = true;
+  window.looks = 0;
 }
 
 // The phase in which the rank spends most above the median of the others in the same phase.
-std::string StragglerJudge::SlowPhase(const Role& role, size_t rank) {
+std::string StragglerJudge::SlowPhase(const Role& role, const Window& window, size_t rank) {
   const auto lead = [&](size_t phase) {
     std::vector<double> leads;
-    for (const Chunk& chunk : role.chunks) leads.push_back(AboveOthers(chunk.ranks, rank, phase));
+    for (const Chunk& chunk : window.chunks) leads.push_back(AboveOthers(chunk.ranks, rank, phase));
     return Median(std::move(leads));
   };
   std::string longest;
@@ -251,34 +269,40 @@ std::string StragglerJudge::SlowPhase(const Role& role, size_t rank) {
   for (size_t phase = 0; phase < role.phases.size(); ++phase) {
     if (role.phases[phase] == kSyncPhase) continue;
     const double longer = lead(phase);
-    if (role.phases[phase] == role.phase) before = longer;
+    if (role.phases[phase] == window.phase) before = longer;
     if (longest.empty() || longer > most) {
       most = longer;
       longest = role.phases[phase];
     }
   }
-  return !role.phase.empty() && most < kClearlyLonger * before ? role.phase : longest;
+  return !window.phase.empty() && most < kClearlyLonger * before ? window.phase : longest;
+}
+
+double StragglerJudge::Window::StepSeconds() const {
+  std::vector<double> lengths;
+  for (const Chunk& chunk : chunks) lengths.push_back(chunk.seconds_per_step);
+  return MiddleMean(std::move(lengths));
 }
 
 void StragglerJudge::Show(const Role& role, const Members& members) {
-  std::vector<double> lengths;
-  for (const Chunk& chunk : role.chunks) lengths.push_back(chunk.seconds_per_step);
-  const double step_seconds = MiddleMean(std::move(lengths));
-  if (role.chunks.size() >= 2) {
-    for (size_t rank = 0; rank < members.size(); ++rank) {
-      Rank& shown = ranks_.emplace_back();
-      shown.identity = members[rank]->identity;
-      for (size_t phase = 0; phase < role.phases.size(); ++phase) {
-        std::vector<double> shares;
-        for (const Chunk& chunk : role.chunks) shares.push_back(ShareAt(chunk.ranks[rank], phase));
-        shown.seconds_per_step[role.phases[phase]] = step_seconds * MiddleMean(std::move(shares));
-      }
+  constexpr size_t kToShow = 2;
+  // The longer the chunks, the more alike are what the agents of a job measure.
+  const Window& shown = role.lengthy.chunks.size() >= kToShow ? role.lengthy : role.brief;
+  for (size_t rank = 0; shown.chunks.size() >= kToShow && rank < members.size(); ++rank) {
+    Rank& of_rank = ranks_.emplace_back();
+    of_rank.identity = members[rank]->identity;
+    for (size_t phase = 0; phase < role.phases.size(); ++phase) {
+      std::vector<double> shares;
+      for (const Chunk& chunk : shown.chunks) shares.push_back(ShareAt(chunk.ranks[rank], phase));
+      of_rank.seconds_per_step[role.phases[phase]] = shown.StepSeconds() * MiddleMean(std::move(shares));
     }
   }
-  if (!role.is_judged_slow) return;
-  verdicts_.push_back({.identity = members[*role.candidate]->identity,
-                       .phase = role.phase,
-                       .seconds_per_step = std::max(0.0, role.evidence->lead) * step_seconds,
+  const Window* const ruling = role.Ruling();
+  if (ruling == nullptr) return;
+  const double step_seconds = ruling->StepSeconds();
+  verdicts_.push_back({.identity = members[*ruling->candidate]->identity,
+                       .phase = ruling->phase,
+                       .seconds_per_step = std::max(0.0, ruling->evidence->lead) * step_seconds,
                        .step_seconds = step_seconds,
                        .waiting = members.size() - 1});
 }

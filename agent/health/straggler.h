@@ -8,10 +8,10 @@
 // step consists of: a rank that computes for longer waits less in the phase `sync`. So the straggler is the rank that waits
 // least, what it does for longer than the others is its phase, and the time that the others wait longer is what the job loses.
 //
-// The time is cut into chunks of at least kStepsOfChunk steps and of about one interval. A rank's part of a chunk is compared
-// with the median of the other ranks in the same chunk; all are read in one collection, so that no common clock is needed, and
-// a step that a chunk cuts in two is cut for all of them. The lead is the median over the last kChunks chunks, so that a single
-// long step, such as a checkpoint of rank 0, is no evidence. A verdict needs
+// The time is cut into chunks of at least kStepsOfChunk steps, in which a rank was in `sync`. A rank's part of a chunk is
+// compared with the median of the other ranks in the same chunk; all are read in one collection, so that no common clock is
+// needed, and a step that a chunk cuts in two is cut for all of them. The lead is the median over the last kChunks chunks, so
+// that a single long step, such as a checkpoint of rank 0, is no evidence. A verdict needs
 //
 //   - kLeastChunks chunks, in which all ranks of the role took the same steps;
 //   - a lead of kLeastShare of the time, of kStandardErrors times its own standard error over the chunks, and of the difference
@@ -19,8 +19,11 @@
 //   - a lead in all chunks but kExceptions, since a rank that is as fast as the others leads in half of them;
 //   - all of this for kLooksToBegin chunks in a row, of the same rank.
 //
-// It ends when the rank's lead in the newest chunks is below half of what a verdict needs, for kLooksToEnd chunks in a row, and
-// when the ranks of the role change: nothing is carried over to a rank that started again.
+// Chunks of one interval name a rank that is clearly slower soon. Chunks of kLongChunk intervals, beside them, name one that is
+// slower by little, or in some of its steps.
+//
+// A verdict ends when the rank's lead in the newest chunks is below half of what a verdict needs, for kLooksToEnd chunks in a
+// row, and when the ranks of the role change: nothing is carried over to a rank that started again.
 //
 // Ranks that give no step number, or never are in `sync`, are not judged. Thread safety: none; the collector thread alone.
 #pragma once
@@ -46,6 +49,7 @@ class StragglerJudge {
   using Milliseconds = std::chrono::milliseconds;
 
   static constexpr double kStepsOfChunk = 4;
+  static constexpr int kLongChunk = 10;
   static constexpr size_t kChunks = 12;
   static constexpr size_t kLeastChunks = 10;
   static constexpr double kLeastShare = 0.04;
@@ -77,8 +81,9 @@ class StragglerJudge {
   struct Judged {
     std::string role;
     size_t ranks = 0;
-    size_t measured = 0;        // chunks
-    bool is_undecided = false;  // a rank leads, but not for long enough
+    size_t measured = 0;        // steps
+    size_t needed = 0;          // steps, at the present pace
+    bool is_undecided = false;  // a rank leads on the whole, but not in enough chunks
   };
   // How the last chunks of a role compare: of the rank that waits least. For tests and for what the proofs print.
   struct Evidence {
@@ -86,6 +91,7 @@ class StragglerJudge {
     double needed = 0;  // for a verdict
   };
 
+  // `interval`: of collections. Looks between them do not make shorter chunks.
   void Look(std::span<const WorkerProcess> processes, TimePoint now, Milliseconds interval);
 
   // Of the last Look. Of roles with a single rank, too: another agent may have the others.
@@ -94,19 +100,19 @@ class StragglerJudge {
   [[nodiscard]] const std::vector<Verdict>& verdicts() const { return verdicts_; }
   // Of each role.
   [[nodiscard]] std::vector<Judged> judged() const;
-  // By role; none: there are too few chunks.
+  // By role, of the chunks of one interval; none: there are too few.
   [[nodiscard]] std::optional<Evidence> EvidenceOf(const std::string& role) const;
 
  private:
   // Shares of the time by phase, as numbered in Role::phases, of each rank.
   using Shares = std::vector<double>;
   struct Chunk {
+    double steps = 0;
     double seconds_per_step = 0;
     std::vector<Shares> ranks;
   };
-  struct Role {
-    std::vector<RankProcessKey> members;
-    std::vector<std::string> phases;
+  // The last chunks of one length.
+  struct Window {
     TimePoint began;                           // of the chunk that is not complete
     std::vector<double> steps;                 // of each rank, then
     std::vector<std::vector<double>> seconds;  // of each rank and phase, then
@@ -114,19 +120,35 @@ class StragglerJudge {
     std::optional<size_t> candidate;  // among the members
     int looks = 0;                    // chunks in a row that speak for it, or against its verdict
     bool is_judged_slow = false;      // the candidate
+    bool is_undecided = false;        // the rank that waits least leads on the whole, but has no verdict
     std::string phase;
     std::optional<Evidence> evidence;
+
+    [[nodiscard]] double StepSeconds() const;
+  };
+  struct Role {
+    std::vector<RankProcessKey> members = {};
+    std::vector<std::string> phases = {};
+    Window brief = {};    // chunks of one interval
+    Window lengthy = {};  // of kLongChunk intervals
     uint64_t look = 0;
+
+    // That decides; null: no rank is slow.
+    [[nodiscard]] const Window* Ruling() const {
+      if (brief.is_judged_slow) return &brief;
+      return lengthy.is_judged_slow ? &lengthy : nullptr;
+    }
   };
   // The ranks of a role in a Look.
   using Members = std::vector<const WorkerProcess*>;
 
   static void Restart(Role& role, const Members& members, TimePoint now);
-  static void BeginChunk(Role& role, const Members& members, TimePoint now);
   // Whether the chunks are other ones than before.
-  static bool AddChunk(Role& role, const Members& members, TimePoint now, Milliseconds interval);
-  static void Judge(Role& role);
-  static std::string SlowPhase(const Role& role, size_t rank);
+  static bool Measure(Role& role, const Members& members, TimePoint now, Milliseconds interval);
+  static void BeginChunk(Role& role, Window& window, const Members& members, TimePoint now);
+  static bool AddChunk(Role& role, Window& window, const Members& members, TimePoint now, Milliseconds least);
+  static void Judge(Role& role, Window& window);
+  static std::string SlowPhase(const Role& role, const Window& window, size_t rank);
   void Show(const Role& role, const Members& members);
 
   std::map<std::string, Role> roles_;

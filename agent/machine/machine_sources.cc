@@ -88,8 +88,11 @@ void MachineSources::Follow(std::span<const WatchedProcess> processes) {
 void MachineSources::FollowWorker(const WatchedProcess& worker) {
   const std::string pid = std::to_string(worker.pid);
   const bool shares_mounts = SharesNamespace(pid, "mnt");
+  std::string membership(files_.Read("/proc/" + pid + "/cgroup"));
+  const bool is_known = worker == subject_.worker && membership == subject_.membership;
   Subject subject{.worker = worker,
-                  .cgroup = FindCgroup(files_, pid),
+                  .membership = std::move(membership),
+                  .cgroup = is_known ? subject_.cgroup : FindCgroup(files_, pid),
                   .network = SharesNamespace(pid, "net") ? "self" : pid,
                   .shm = shares_mounts ? "/dev/shm" : "/proc/" + pid + "/root/dev/shm",
                   .working_directory = shares_mounts ? files_.Link("/proc/" + pid + "/cwd") : "/proc/" + pid + "/cwd"};

@@ -48,6 +48,7 @@ class MachineSources {
   // The process whose values are those of the job, and where they are read.
   struct Subject {
     std::optional<WatchedProcess> worker;  // none: the agent
+    std::string membership = {};           // its /proc/<pid>/cgroup
     CgroupPaths cgroup;
     // Empty: not known any more.
     std::string network = "self";  // a process in the network namespace

@@ -79,8 +79,8 @@ bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
 }
 
 void Vitals::Describe(std::vector<ProcessEnd>& ends, TimePoint now) {
-  NoteKills(now);
   if (ends.empty()) return;
+  NoteKills(now);
   std::vector<std::string> full;
   const auto may_be_full = [](const ProcessEnd& end) { return end.exit.empty() || end.exit == "SIGBUS"; };
   if (std::ranges::any_of(ends, may_be_full)) {

@@ -28,23 +28,41 @@ size_t BytesOf(const Snapshot& snapshot) { return sizeof(Snapshot) + snapshot.va
 
 }  // namespace
 
-void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now, bool is_last) {
+void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now) {
   const MutexLock lock(mutex_);
   if (options_.span.count() == 0 || snapshot == nullptr) {
     kept_.clear();
+    bytes_ = 0;
     return;
   }
   if (!begin_) {
     begin_ = now;
     begin_unix_ms_ = duration_cast<milliseconds>(snapshot->collected_at.time_since_epoch()).count();
   }
-  // A tick may come a little early.
-  if (!is_last && !kept_.empty() && now - kept_.back().at < Step() - Step() / 10) return;
+  // A collection may come a little early.
+  if (kept_.size() > 1 && kept_.back().at - kept_[kept_.size() - 2].at < Step() - Step() / 10) DropNewest();
   const bool shared = !kept_.empty() && kept_.back().entry.snapshot->layout == snapshot->layout;
   const size_t layout_bytes = shared ? kept_.back().layout_bytes : BytesOf(*snapshot->layout);
+  const size_t bytes = BytesOf(*snapshot);
   const int64_t unix_ms = begin_unix_ms_ + duration_cast<milliseconds>(now - *begin_).count();
-  kept_.push_back({{unix_ms, std::move(snapshot)}, now, layout_bytes});
-  while (kept_.size() > 1 && (now - kept_.front().at > options_.span || Bytes() > options_.max_bytes)) kept_.pop_front();
+  bytes_ += bytes + (shared ? 0 : layout_bytes);
+  kept_.push_back({{unix_ms, std::move(snapshot)}, now, bytes, layout_bytes});
+  while (kept_.size() > 1 && (now - kept_.front().at > options_.span || bytes_ > options_.max_bytes)) DropOldest();
+}
+
+bool History::SharesLayout(size_t entry) const {
+  return entry > 0 && kept_[entry].entry.snapshot->layout == kept_[entry - 1].entry.snapshot->layout;
+}
+
+// REQUIRES: there is another one.
+void History::DropOldest() {
+  bytes_ -= kept_.front().bytes + (SharesLayout(1) ? 0 : kept_.front().layout_bytes);
+  kept_.pop_front();
+}
+
+void History::DropNewest() {
+  bytes_ -= kept_.back().bytes + (SharesLayout(kept_.size() - 1) ? 0 : kept_.back().layout_bytes);
+  kept_.pop_back();
 }
 
 // As many entries as there is room for beside their layout, or as half of the memory has, if layouts change.
@@ -53,21 +71,9 @@ milliseconds History::Step() const {
   if (!kept_.empty()) {
     const size_t room =
         std::max(options_.max_bytes / 2, options_.max_bytes - std::min(options_.max_bytes, kept_.back().layout_bytes));
-    entries = std::clamp(static_cast<int64_t>(room / BytesOf(*kept_.back().entry.snapshot)), int64_t{1}, kMaxEntries);
+    entries = std::clamp(static_cast<int64_t>(room / kept_.back().bytes), int64_t{1}, kMaxEntries);
   }
   return options_.span / entries;
-}
-
-size_t History::Bytes() const {
-  size_t bytes = 0;
-  const Layout* previous = nullptr;
-  for (const Kept& kept : kept_) {
-    const Snapshot& snapshot = *kept.entry.snapshot;
-    bytes += BytesOf(snapshot);
-    if (snapshot.layout.get() != previous) bytes += kept.layout_bytes;
-    previous = snapshot.layout.get();
-  }
-  return bytes;
 }
 
 void History::SetOptions(const Options& options) {
@@ -85,7 +91,7 @@ std::vector<History::Entry> History::Entries() const {
 
 History::Stats History::stats() const {
   const MutexLock lock(mutex_);
-  Stats stats{.options = options_, .step = Step(), .bytes = Bytes(), .entries = kept_.size()};
+  Stats stats{.options = options_, .step = Step(), .bytes = bytes_, .entries = kept_.size()};
   if (!kept_.empty()) stats.oldest_unix_ms = kept_.front().entry.unix_ms;
   return stats;
 }

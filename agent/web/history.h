@@ -1,11 +1,11 @@
 // The collections of the last half hour, in memory, for the charts of the agent's page.
 //
 //   History history({.span = 30min, .max_bytes = 64 << 20});
-//   history.Add(snapshot, steady_now);   // of each second; skips a snapshot less than a step after the last one
+//   history.Add(snapshot, steady_now);   // of each second
 //   std::vector<History::Entry> entries = history.Entries();
 //
-// A collection takes 8 bytes a number: snapshots share their layout until a series is added or removed. The step is such that
-// the half hour fits into the memory.
+// The newest collection is always there; those before it are a step apart. A collection takes 8 bytes a number: snapshots share
+// their layout until a series is added or removed. The step is such that the half hour fits into the memory.
 //
 // Times are wall-clock time at the first Add, and steady time from there: a change of the system's clock does not disorder a
 // chart. Thread safety: any method, from any thread.
@@ -37,7 +37,7 @@ class History {
   };
   struct Stats {
     Options options;
-    std::chrono::milliseconds step{0};  // at least this long between two entries
+    std::chrono::milliseconds step{0};  // at least this long between two entries, except the newest one
     size_t bytes = 0;
     size_t entries = 0;
     std::optional<int64_t> oldest_unix_ms = {};
@@ -47,8 +47,7 @@ class History {
 
   explicit History(Options options) : options_(options) {}
 
-  // The last one of the agent is never skipped.
-  void Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now, bool is_last = false);
+  void Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_clock::time_point now);
   // The next Add drops entries beyond the new limits.
   void SetOptions(const Options& options);
   // The oldest first.
@@ -59,18 +58,22 @@ class History {
   struct Kept {
     Entry entry;
     std::chrono::steady_clock::time_point at;
+    size_t bytes = 0;  // of the snapshot
     size_t layout_bytes = 0;
   };
 
   [[nodiscard]] std::chrono::milliseconds Step() const PERSIA_REQUIRES(mutex_);
-  // A layout counts once for adjacent entries that share it.
-  [[nodiscard]] size_t Bytes() const PERSIA_REQUIRES(mutex_);
+  void DropOldest() PERSIA_REQUIRES(mutex_);
+  void DropNewest() PERSIA_REQUIRES(mutex_);
+  // Whether the entry has the layout of the one before it, and counts no layout of its own.
+  [[nodiscard]] bool SharesLayout(size_t entry) const PERSIA_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   Options options_ PERSIA_GUARDED_BY(mutex_);
   std::optional<std::chrono::steady_clock::time_point> begin_ PERSIA_GUARDED_BY(mutex_);  // the first Add
   int64_t begin_unix_ms_ PERSIA_GUARDED_BY(mutex_) = 0;
   std::deque<Kept> kept_ PERSIA_GUARDED_BY(mutex_);
+  size_t bytes_ PERSIA_GUARDED_BY(mutex_) = 0;  // a layout counts once for adjacent entries that share it
 };
 
 }  // namespace persia::agent

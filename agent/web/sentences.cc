@@ -131,8 +131,8 @@ std::string ComparisonOf(const AgentStatus& status) {
   bool is_undecided = false;
   for (const StragglerJudge::Judged& role : status.ranks->judged) {
     if (role.ranks < 2) continue;
-    if (role.measured < StragglerJudge::kNeeded) {
-      return "measuring the ranks, " + std::to_string(role.measured) + " of " + std::to_string(StragglerJudge::kNeeded);
+    if (role.measured < role.needed) {
+      return "measuring the ranks, " + std::to_string(role.measured) + " of " + std::to_string(role.needed) + " steps";
     }
     judged += role.ranks;
     is_undecided = is_undecided || role.is_undecided;

@@ -63,7 +63,7 @@ Json VerdictsJson(const RankReport& report) {
     judged.push_back({{"role", role.role},
                       {"ranks", role.ranks},
                       {"measured", role.measured},
-                      {"needed", StragglerJudge::kNeeded},
+                      {"needed", role.needed},
                       {"undecided", role.is_undecided}});
   }
   return {{"stragglers", std::move(stragglers)},

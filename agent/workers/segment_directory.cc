@@ -15,6 +15,9 @@
 namespace persia::agent {
 namespace {
 
+// Two changes of a directory within one step of the filesystem's clock leave the same time, the second one maybe after a listing.
+constexpr std::chrono::milliseconds kClockStep(500);
+
 struct CloseDirectory {
   void operator()(DIR* directory) const { closedir(directory); }
 };
@@ -35,6 +38,13 @@ SegmentDirectory::Listing DiskSegmentDirectory::List() {
     return listing;
   }
   fd.Release();
+  // Before its names are read, so that a change meanwhile is found by the next look at it.
+  struct stat self {};
+  const FileId former = listed_;
+  if (fstat(dirfd(directory.get()), &self) == 0) listed_ = {self.st_dev, self.st_ino, self.st_ctim};
+  const TimePoint now = now_();
+  is_settled_ = listed_.Same(former) && now - listed_at_ >= kClockStep;
+  if (!listed_.Same(former)) listed_at_ = now;
   errno = 0;
   listing.complete = true;
   while (const dirent* entry = readdir(directory.get())) {
@@ -50,6 +60,11 @@ SegmentDirectory::Listing DiskSegmentDirectory::List() {
   listing.complete = listing.complete && errno == 0;
   std::sort(listing.files.begin(), listing.files.end(), [](const File& a, const File& b) { return a.name < b.name; });
   return listing;
+}
+
+bool DiskSegmentDirectory::IsUnchanged() {
+  struct stat self {};
+  return is_settled_ && lstat(path_.c_str(), &self) == 0 && listed_.Same({self.st_dev, self.st_ino, self.st_ctim});
 }
 
 std::unique_ptr<SegmentReader> DiskSegmentDirectory::Open(const std::string& name, const SegmentAccess& access,

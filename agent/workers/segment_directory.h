@@ -5,7 +5,9 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,6 +47,8 @@ class SegmentDirectory {
   virtual ~SegmentDirectory() = default;
 
   virtual Listing List() = 0;
+  // Whether a complete listing of now would have the files of the last one. False if that is not certain.
+  [[nodiscard]] virtual bool IsUnchanged() { return false; }
   // Null: see `problem`.
   virtual std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access,
                                               SegmentProblem& problem) = 0;
@@ -59,10 +63,14 @@ class SegmentDirectory {
 
 class DiskSegmentDirectory : public SegmentDirectory {
  public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
   // It may not exist yet.
-  explicit DiskSegmentDirectory(std::string path) : path_(std::move(path)) {}
+  explicit DiskSegmentDirectory(std::string path, std::function<TimePoint()> now = std::chrono::steady_clock::now)
+      : path_(std::move(path)), now_(std::move(now)) {}
 
   Listing List() override;
+  [[nodiscard]] bool IsUnchanged() override;
   std::unique_ptr<SegmentReader> Open(const std::string& name, const SegmentAccess& access, SegmentProblem& problem) override;
   Removal Remove(const std::string& name, const FileId& file) override;
   bool SyncRemovals() override;
@@ -72,6 +80,11 @@ class DiskSegmentDirectory : public SegmentDirectory {
   [[nodiscard]] OwnedFd OpenDirectory() const;
 
   const std::string path_;
+  const std::function<TimePoint()> now_;
+  // The directory itself, as of the last listing.
+  FileId listed_;
+  TimePoint listed_at_;
+  bool is_settled_ = false;  // a later change changes it again
 };
 
 }  // namespace persia::agent

@@ -66,6 +66,8 @@ void SegmentLifecycle::DropFolded() {
 
 // Files whose segment is read already are only compared by name and inode.
 void SegmentLifecycle::List() {
+  // Other files are tried again, or removed.
+  if (listed_all_ && files_.empty() && removed_.empty() && directory_.IsUnchanged()) return;
   for (Segment& segment : segments_) {
     segment.is_in_directory = false;
   }

@@ -160,6 +160,8 @@ void SegmentSource::CountSegments() {
       ++(segment.alive ? stats_.live : stats_.dead);
     }
     stats_.bad += segment.problem ? 1 : 0;
+    stats_.changes += segment.reader->changes();
+    stats_.phases_run = stats_.phases_run || (segment.alive && segment.reader->clocks().AnyRuns());
     stats_.records_skipped += segment.reader->records_skipped();
   }
   stats_.other_run += lifecycle_.other_runs();

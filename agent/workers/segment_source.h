@@ -81,6 +81,8 @@ struct SegmentSourceStats {
   size_t dead = 0;                      // segments read whose writer has ended, and which are not retired
   uint64_t retired_series_refused = 0;  // series of retired processes beyond the limits
   uint64_t retired = 0;                 // retired processes of this run
+  uint64_t changes = 0;                 // of the segments read: how often one was found with other values than before
+  bool phases_run = false;              // a process is in a phase
   size_t other_run = 0;                 // segments of other runs, ignored
   size_t bad = 0;                       // segments that became unreadable; their last good values count
   std::vector<RefusedSegment> refused;

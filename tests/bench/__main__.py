@@ -54,6 +54,7 @@ MEASURES = {
     "scrape/": agent_costs.scrape,
     "memory/": agent_costs.push,
     "idle/": agent_costs.idle,
+    "collect/": agent_costs.collect,
     "pipe/": agent_costs.pipe,
     "start/": agent_costs.start,
     "callbacks/": agent_costs.callbacks,

@@ -19,7 +19,8 @@ PUSHES = 20
 PUSH_SECONDS = 4  # between two pushes, in which curl's comes
 FIRST_PUSHES = 3  # in which buffers reach their sizes
 SCRAPES = 15
-IDLE_SECONDS = 20
+IDLE_SECONDS = 30
+COLLECTIONS = 15
 PIPE_LINES = 4_500_000
 
 
@@ -185,6 +186,27 @@ def idle(build):
             time.sleep(IDLE_SECONDS)
             results["idle/processor"].append((agent.processor_seconds() - spent) / IDLE_SECONDS * 100)
             results["idle/memory"].append(agent.anonymous_mib())
+    return results
+
+
+def collections_of(agent):
+    """How many the agent has made, and their seconds in all."""
+    name = "persia_agent_collect_duration_seconds"
+    return agent.value(f"{name}_count"), agent.value(f"{name}_sum")
+
+
+def collect(build):
+    """Collections of each second, in which all values changed, and none did."""
+    results = {}
+    with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers:
+        with Agent(build, directory, segments, "--gateway=off", "--push-interval=600") as agent:
+            for what, change in (("changed", workers.change), ("unchanged", lambda: None)):
+                count, seconds = collections_of(agent)
+                for _ in range(COLLECTIONS):
+                    change()
+                    time.sleep(1)
+                counted, spent = collections_of(agent)
+                results[f"collect/{what}"] = [(spent - seconds) / (counted - count) * 1000]
     return results
 
 

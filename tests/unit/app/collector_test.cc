@@ -24,9 +24,9 @@ class CollectorTest : public ::testing::Test {
     return {.interval = 10s,
             .clock = &clock_,
             .collect =
-                [this](bool is_last) {
+                [this](Depth depth) {
                   ++collections_;
-                  if (is_last) ++last_collections_;
+                  if (depth == Depth::kLast) ++last_collections_;
                   if (held_) {
                     began_.release();
                     go_on_.acquire();
@@ -88,7 +88,7 @@ TEST_F(CollectorTest, FirstTickIsAtOnceAndTheNextAfterAnInterval) {
 class LooksTest : public ::testing::Test {
  protected:
   // The seconds of ticks, one every 10 s, and in parentheses of looks, each second. Each collection takes so long.
-  std::string Timeline(std::chrono::milliseconds took, int seconds) {
+  std::string Timeline(std::chrono::milliseconds took, int seconds, bool is_quiet = false) {
     ManualClock clock;
     const auto began = clock.Now();
     std::string seen;
@@ -100,12 +100,13 @@ class LooksTest : public ::testing::Test {
                          .look_interval = 1s,
                          .clock = &clock,
                          .collect =
-                             [&](bool is_last) {
-                               if (!is_last) clock.Advance(took);
+                             [&](Depth depth) {
+                               if (depth != Depth::kLast) clock.Advance(took);
                                return std::make_shared<const Snapshot>();
                              },
                          .on_tick = [&](const auto&) { note("", ""); },
                          .on_look = [&](const auto&) { note("(", ")"); },
+                         .is_quiet = [&] { return is_quiet; },
                          .on_skipped = [](uint64_t) {}});
     collector.Start();
     for (int step = 1; step <= seconds; ++step) {
@@ -125,6 +126,39 @@ TEST_F(LooksTest, AreEachSecondBetweenTwoTicks) {
 TEST_F(LooksTest, AreRareWhereACollectionIsDear) {
   EXPECT_EQ(Timeline(40ms, 21), "0 (4) 10 (14) 20") << "4 s apart, and none just before a tick";
   EXPECT_EQ(Timeline(200ms, 11), "0 10");
+}
+
+TEST_F(LooksTest, OfAJobInWhichNothingHappensAreRare) {
+  EXPECT_EQ(Timeline(1ms, 21, /*is_quiet=*/true), "0 10 20") << "10 s apart";
+  EXPECT_EQ(Timeline(0ms, 2, /*is_quiet=*/true), "0 (1) (2)");
+}
+
+TEST_F(LooksTest, AreNotForScrapes) {
+  ManualClock clock;
+  std::string collected;
+  Collector collector({.interval = 10s,
+                       .look_interval = 1s,
+                       .clock = &clock,
+                       .collect =
+                           [&](Depth depth) {
+                             collected += depth == Depth::kLook ? 'l' : depth == Depth::kFull ? 'f' : 'e';
+                             return std::make_shared<const Snapshot>();
+                           },
+                       .on_tick = [](const auto&) {},
+                       .on_skipped = [](uint64_t) {}});
+  collector.Start();
+  clock.AwaitWaits(1);
+  const auto tick = collector.Newest();
+  clock.Advance(1s);
+  clock.AwaitWaits(2);
+  EXPECT_NE(collector.Newest(), tick);
+  EXPECT_EQ(collector.NoOlderThan(1s), tick);
+  EXPECT_EQ(collected, "fl");
+  EXPECT_NE(collector.NoOlderThan(500ms), tick);
+  EXPECT_EQ(collected, "flf");
+  EXPECT_EQ(collector.Newest(), collector.NoOlderThan(0s));
+  collector.Stop();
+  EXPECT_EQ(collected, "flfe");
 }
 
 TEST_F(CollectorTest, TicksDoNotDriftByWhatTheWorkTakes) {

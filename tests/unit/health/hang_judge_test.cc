@@ -198,6 +198,24 @@ TEST_F(HangJudgeTest, TheSettingDecides) {
   EXPECT_EQ(judge_.hang_after(), seconds(30)) << "three collections";
 }
 
+// Pushes may be rare.
+TEST_F(HangJudgeTest, HowOftenIsCollectedDecidesAndNotHowOftenIsPushed) {
+  settings_ = {.interval = seconds(120), .hang_after = seconds(5)};
+  const auto run = [&](int time, const Ranks& changing) {
+    for (int second = 0; second < time; ++second) {
+      now += seconds(1);
+      Change(changing);
+      Look();
+    }
+  };
+  run(30, {0, 1, 2});
+  EXPECT_EQ(judge_.hang_after(), seconds(5));
+  run(4, {0, 2});
+  EXPECT_THAT(Hung(), IsEmpty());
+  run(1, {0, 2});
+  EXPECT_THAT(Hung(), ElementsAre(1));
+}
+
 // The agent was stopped, or the machine was suspended: its workers may have changed in that time.
 TEST_F(HangJudgeTest, TimeWithoutCollectionsDoesNotCount) {
   Run(seconds(100), {0, 1, 2});

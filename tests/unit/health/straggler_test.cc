@@ -101,16 +101,19 @@ TEST_F(StragglerTest, TheRankThatTheOthersWaitForIsNamedWithItsPhaseAndTheLoss) 
   EXPECT_EQ(verdict.waiting, 3U);
 }
 
-TEST_F(StragglerTest, WhetherRanksAreEquallyFastIsKnownAfterAsManyChunksAsAVerdictNeeds) {
+TEST_F(StragglerTest, WhetherRanksAreEquallyFastIsKnownAfterAsManyStepsAsAVerdictNeeds) {
   AddRanks(4);
   Look();
+  EXPECT_EQ(judge_.judged()[0].measured, 0U);
+  EXPECT_EQ(judge_.judged()[0].needed, 48U) << "at least";
   Train(4);
   ASSERT_THAT(judge_.judged(), SizeIs(1));
   EXPECT_EQ(judge_.judged()[0].role, "trainer");
   EXPECT_EQ(judge_.judged()[0].ranks, 4U);
-  EXPECT_EQ(judge_.judged()[0].measured, 4U);
+  EXPECT_EQ(judge_.judged()[0].measured, 40U);
+  EXPECT_EQ(judge_.judged()[0].needed, 120U) << "of chunks of ten steps";
   Train(20);
-  EXPECT_EQ(judge_.judged()[0].measured, StragglerJudge::kNeeded);
+  EXPECT_EQ(judge_.judged()[0].measured, 120U);
   EXPECT_FALSE(judge_.judged()[0].is_undecided);
 }
 
@@ -208,6 +211,45 @@ TEST_F(StragglerTest, OfTwoThatAreEquallySlowOneIsNamedAndStays) {
   EXPECT_EQ(Verdict(), named);
 }
 
+// Once in 16 steps: most chunks of ten steps have one, some have none.
+TEST_F(StragglerTest, ARankThatIsSlowInSomeOfItsStepsIsNamedByLongChunks) {
+  AddRanks(4);
+  const auto train = [&](int intervals) {
+    for (int i = 0; i < intervals; ++i) {
+      for (int step = 0; step < 10; ++step) {
+        Slow(1, "data", static_cast<int>(*processes_[1].step) % 16 == 0 ? 0.4 : 0);
+        Step();
+      }
+      Look();
+    }
+  };
+  train(30);
+  EXPECT_EQ(Verdict(), "");
+  EXPECT_TRUE(judge_.judged()[0].is_undecided) << "they are not equally fast";
+  train(100);
+  EXPECT_EQ(Verdict(), "trainer rep_1 data");
+  EXPECT_FALSE(judge_.judged()[0].is_undecided);
+}
+
+TEST_F(StragglerTest, RanksThatMeetInSomeOfTheirStepsAreComparedOverThese) {
+  AddRanks(3);
+  for (int i = 0; i < 40; ++i) {
+    for (int step = 0; step < 10; ++step) {
+      for (WorkerProcess& process : processes_) {
+        process.phase_seconds["forward"] += 0.05;
+        process.step = *process.step + 1;
+      }
+      processes_[1].phase_seconds["data"] += 0.05;
+      if (static_cast<int>(*processes_[0].step) % 16 == 0) {
+        for (const size_t rank : {0, 2}) processes_[rank].phase_seconds["sync"] += 16 * 0.05;
+      }
+      now_ += kInterval / 10;
+    }
+    Look();
+  }
+  EXPECT_EQ(Verdict(), "trainer rep_1 data");
+}
+
 TEST_F(StragglerTest, RolesAreJudgedApart) {
   AddRanks(3);
   for (uint32_t rank = 0; rank < 3; ++rank) Add(rank, "server");
@@ -272,7 +314,7 @@ TEST_F(StragglerTest, ASingleRankIsMeasuredAndNotJudged) {
   EXPECT_THAT(judge_.ranks()[0].Sync(), DoubleNear(0.002, 0.001));
 }
 
-TEST_F(StragglerTest, ScrapesBetweenTicksDoNotShortenTheWindow) {
+TEST_F(StragglerTest, ScrapesBetweenLooksDoNotShortenTheWindow) {
   AddRanks(3);
   Train(1);
   Slow(1, "data", 0.05);

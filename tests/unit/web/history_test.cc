@@ -50,12 +50,14 @@ TEST(History, KeepsWhatIsFarEnoughApartAndNotTooOld) {
   EXPECT_EQ(history.stats().oldest_unix_ms, 5195);
 }
 
-TEST(History, HasTheLastCollectionHoweverSoonItCame) {
+TEST(History, AlwaysHasTheNewestCollection) {
   History history({.span = seconds(72)});
   const TimePoint begin{seconds(1000)};
-  history.Add(Any(5000), begin);
-  history.Add(Any(5010), begin + milliseconds(10), /*is_last=*/true);
-  EXPECT_THAT(Times(history), ElementsAre(5000, 5010));
+  for (const int at : {0, 10, 20, 130, 140}) {
+    history.Add(Any(5000 + at), begin + milliseconds(at));
+    EXPECT_EQ(Times(history).back(), 5000 + at);
+  }
+  EXPECT_THAT(Times(history), ElementsAre(5000, 5130, 5140));
 }
 
 TEST(History, AChangeOfTheClockKeepsTheTimesInOrder) {

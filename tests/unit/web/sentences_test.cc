@@ -36,7 +36,7 @@ struct Job {
   explicit Job(const std::vector<WorkerState>& states = std::vector<WorkerState>(4, WorkerState::kRunning)) {
     health.state = JobState::kRunning;
     for (size_t i = 0; i < states.size(); ++i) Worker("trainer", i, states[i]);
-    ranks.judged = {{.role = "trainer", .ranks = states.size(), .measured = StragglerJudge::kNeeded}};
+    ranks.judged = {{.role = "trainer", .ranks = states.size(), .measured = 48, .needed = 48}};
   }
   Job& Worker(const std::string& role, size_t number, WorkerState state, const std::string& process = "0") {
     health.workers[{role, "rep_" + std::to_string(number), process}].state = state;
@@ -175,7 +175,7 @@ TEST(ComparisonOf, IsSaidOnlyIfItIsKnown) {
   constexpr char kEqual[] = "all ranks are equally fast";
   EXPECT_EQ(said(Job()), kEqual);
   EXPECT_EQ(said(Job().Worker("launcher", 0, kRunning).Worker("trainer", 0, kRunning, "1")), kEqual);
-  EXPECT_EQ(said(Job().Measured(4)), "measuring the ranks, 4 of 12");
+  EXPECT_EQ(said(Job().Measured(16)), "measuring the ranks, 16 of 48 steps");
   EXPECT_EQ(said(Job().Measured(12, true)), "one of the ranks may be slower");
   EXPECT_EQ(said(Job().Straggler()), "rep_3 is slower in data, by 20 % of a step");
   EXPECT_EQ(said(Job().Slowest()), "rep_3 is slower: 2.5 /s, the median is 8.2 /s");

@@ -89,7 +89,7 @@ TEST(AnswerStatus, HasWhoWaitsForWhom) {
   for (int number = 0; number < 20; ++number) {
     report.ranks.push_back({.identity = rank(number), .seconds_per_step = {{"data", 0.25}, {"sync", 20.0 - number}}});
   }
-  report.judged = {{.role = "trainer", .ranks = 4, .measured = 3, .is_undecided = true}};
+  report.judged = {{.role = "trainer", .ranks = 4, .measured = 12, .needed = 48, .is_undecided = true}};
   status.ranks = std::make_shared<const RankReport>(report);
   const Json verdicts = Json::parse(AnswerStatus(status, nullptr, kNow).body)["verdicts"];
   EXPECT_EQ(
@@ -101,7 +101,7 @@ TEST(AnswerStatus, HasWhoWaitsForWhom) {
       verdicts["hangs"][0].dump(),
       R"({"role":"trainer","instance":"rep_3","text":"trainer rep_3: in data since step 812, 94 s; 3 others wait in sync",)"
       R"("phase":"data","step":812.0,"waited_seconds":93.0,"waiting":3,"since_ms":999000000})");
-  EXPECT_EQ(verdicts["judged"].dump(), R"([{"role":"trainer","ranks":4,"measured":3,"needed":12,"undecided":true}])");
+  EXPECT_EQ(verdicts["judged"].dump(), R"([{"role":"trainer","ranks":4,"measured":12,"needed":48,"undecided":true}])");
   ASSERT_EQ(verdicts["ranks"].size(), kRanksCompared) << "those that wait least";
   EXPECT_EQ(verdicts["ranks"][0].dump(),
             R"({"role":"trainer","instance":"rep_19","seconds_per_step":{"data":0.25,"sync":1.0}})");

@@ -30,6 +30,8 @@ using Stage = StallWatchdog::Stage;
 using Settings = std::vector<std::pair<const char*, std::string>>;
 
 constexpr size_t kWriteBytes = 1 << 16;
+// For requests that are being answered when the server stops.
+constexpr std::chrono::seconds kPatience(1);
 
 // Certificate and key in one file, as civetweb needs them, in memory only.
 class PemPair {
@@ -182,6 +184,7 @@ class HttpServer::Civetweb {
 
   void Stop() {
     if (context_ == nullptr) return;
+    AwaitAnswers();
     watchdog_.Stop();
     // civetweb checks its stop flag every two seconds, and at each connection.
     std::jthread waker([this](const std::stop_token& stop) {
@@ -192,6 +195,18 @@ class HttpServer::Civetweb {
       }
     });
     mg_stop(context_);
+  }
+
+  void AddToAnswered(int by) {
+    const MutexLock lock(mutex_);
+    being_answered_ += by;
+    answered_.NotifyAll();
+  }
+  // civetweb writes nothing once it stops.
+  void AwaitAnswers() {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const MutexLock lock(mutex_);
+    while (being_answered_ > 0 && std::chrono::steady_clock::now() < deadline) answered_.WaitUntil(mutex_, deadline);
   }
 
   int Answer(mg_connection* connection) {
@@ -219,9 +234,11 @@ class HttpServer::Civetweb {
       refused = ReadBody(connection, info->content_length, request);
       set_stage(Stage::kWorking);
     }
+    AddToAnswered(1);
     const ServerResponse response = refused ? *std::move(refused) : Dispatch(request);
     set_stage(Stage::kWriting);
     Write(connection, response, !is_head);
+    AddToAnswered(-1);
     // Otherwise civetweb would read the rest of the body, for as long as the client sends.
     mg_disable_connection_keep_alive(connection);
     return response.status;
@@ -313,6 +330,8 @@ class HttpServer::Civetweb {
                            .on_disconnect = [this](size_t clients) { WarnOfStalls(clients); }}};
   mutable Mutex mutex_;
   mutable std::string last_message_ PERSIA_GUARDED_BY(mutex_);
+  CondVar answered_;
+  int being_answered_ PERSIA_GUARDED_BY(mutex_) = 0;  // requests
 };
 
 thread_local bool HttpServer::Civetweb::is_answered = false;

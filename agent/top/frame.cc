@@ -7,7 +7,6 @@
 #include <iterator>
 #include <numeric>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 namespace persia::agent {
@@ -125,15 +124,6 @@ std::string ProgressOf(const JobStatus& status) {
   return text;
 }
 
-// "samples" of persia_progress_samples_total
-std::string CountedBy(std::string_view counter) {
-  constexpr std::string_view kPrefix = "persia_progress_";
-  constexpr std::string_view kSuffix = "_total";
-  if (counter.starts_with(kPrefix)) counter.remove_prefix(kPrefix.size());
-  if (counter.ends_with(kSuffix)) counter.remove_suffix(kSuffix.size());
-  return std::string(counter);
-}
-
 // "dlrm (10.0.0.7:19091)  DEGRADED 3m12s  trainer rep_2 died: SIGKILL"
 std::string BannerOf(const AgentView& agent) {
   std::string text = TitleOf(agent) + "  ";
@@ -144,7 +134,7 @@ std::string BannerOf(const AgentView& agent) {
   text += status.title.empty() ? ShownStateOf(agent) : Upper(status.title);
   if (status.since_ms) text += ' ' + ShownSpan(status.now_ms - *status.since_ms);
   for (size_t i = 0; i < status.reasons.size(); ++i) text += (i == 0 ? "  " : "; ") + status.reasons[i];
-  if (status.throughput) text += "  " + ShownNumber(*status.throughput) + ' ' + CountedBy(status.throughput_name) + "/s";
+  if (!status.counted.empty()) text += "  " + ShownNumber(status.per_second) + ' ' + status.counted + "/s";
   for (const std::string& more : {ProgressOf(status), status.text}) text += (more.empty() ? "" : "  ") + more;
   return text;
 }

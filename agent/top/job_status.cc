@@ -99,6 +99,24 @@ void ReadDelivery(const dom::object& root, JobStatus& status) {
   if (root["delivery"].get_object().get(delivery) == simdjson::SUCCESS) status.reasons.push_back(TextOf(delivery, "text"));
 }
 
+// What the processes count by progress.h, else the counter that stands for it.
+void ReadSpeed(const dom::object& root, JobStatus& status) {
+  dom::object progress;
+  if (root["progress"].get_object().get(progress) == simdjson::SUCCESS) {
+    for (const char* counted : {"samples", "tokens", "steps"}) {
+      const auto speed = NumberOf(progress, (std::string(counted) + "_per_second").c_str());
+      if (!speed) continue;
+      status.counted = counted;
+      status.per_second = *speed;
+      return;
+    }
+  }
+  dom::object throughput;
+  if (root["throughput"].get_object().get(throughput) != simdjson::SUCCESS) return;
+  status.per_second = NumberOf(throughput, "now").value_or(0);
+  status.counted = TextOf(throughput, "name");
+}
+
 }  // namespace
 
 std::string Rank::Name() const {
@@ -128,11 +146,7 @@ Result<JobStatus> ParseJobStatus(std::string_view body) {
   }
   ReadHealth(root, status);
   ReadDelivery(root, status);
-  dom::object throughput;
-  if (root["throughput"].get_object().get(throughput) == simdjson::SUCCESS) {
-    status.throughput_name = TextOf(throughput, "name");
-    status.throughput = NumberOf(throughput, "now");
-  }
+  ReadSpeed(root, status);
   dom::object progress;
   if (root["progress"].get_object().get(progress) == simdjson::SUCCESS) {
     status.step = NumberOf(progress, "step");

@@ -52,9 +52,9 @@ struct JobStatus {
   std::string title{};
   std::vector<std::string> reasons{};
   std::string text{};
-  // Of the job; the name is empty if the agent knows none.
-  std::string throughput_name{};
-  std::optional<double> throughput{};
+  // How fast the job is, as the page says it: "samples" and their number per second; empty: not known.
+  std::string counted{};
+  double per_second = 0;
   // How far the training is; empty: the agent does not know.
   std::optional<double> step{};
   std::optional<double> planned_steps{};

@@ -33,13 +33,14 @@ export function outliersOf(series, points) {
     return numbers.length === 0 ? null : numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
   });
   const known = means.filter(isNumber);
+  const areOdd = means.filter((mean) => mean === Infinity).length > means.length / 2; // they are no exception
   const middle = median(known) ?? 0;
   const usual = median(known.map((mean) => Math.abs(mean - middle))) ?? 0;
   const apart = Math.max(APART * usual, LEAST_APART * Math.abs(middle));
   const distance = (i) => Math.abs(means[i] - middle);
   return means
     .map((mean, i) => i)
-    .filter((i) => means[i] !== null && distance(i) > apart)
+    .filter((i) => means[i] !== null && distance(i) > apart && !(areOdd && means[i] === Infinity))
     .sort((a, b) => (distance(a) === distance(b) ? a - b : distance(b) - distance(a)))
     .slice(0, MAX_OUTLIERS);
 }

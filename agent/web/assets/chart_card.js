@@ -239,7 +239,8 @@ export class ChartCard extends MetricCard {
     if (newest === undefined) return;
     const alike = this.odd.filter(({ value, to }) => value === newest.value && to === newest.to);
     const named = nameSets(this.sets.map(({ labels }) => labels)).each;
-    const names = this.sets.length < 2 ? [] : alike.map(({ set }) => named[this.sets.indexOf(set)]);
+    const places = alike.map(({ set }) => this.sets.indexOf(set)).sort((a, b) => a - b);
+    const names = this.sets.length < 2 ? [] : places.map((place) => named[place]);
     const of = names.length === 0 ? '' : `: ${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`;
     const until = newest.goesOn ? `since ${clock(Math.min(...alike.map(({ from }) => from)))}` : `until ${clock(newest.to)}`;
     setText(this.odds, `${newest.value} ${until}${of}`);

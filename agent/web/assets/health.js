@@ -119,7 +119,9 @@ function showTroubles(status, troubles) {
   if (worst) setText(byId('health-worst').firstChild, shortened(worst.headline));
   others.forEach(({ text }, i) => setText(byId('health-reasons').children[i].firstChild, text));
   byId('health-worst').hidden = !worst;
-  const more = worst && shortened(worst.headline) !== worst.text ? titled(worst.text) : '';
+  // What the headline leaves out.
+  const isWhole = worst?.headline === shortened(worst?.headline ?? '');
+  const more = !worst ? '' : !isWhole ? titled(worst.text) : worst.text.slice(worst.headline.length).replace(/^(; | )/, '');
   setText(byId('health-more'), more);
   byId('health-more').hidden = more === '';
 }

@@ -92,12 +92,16 @@ function agentAnswered() {
 
 // `status` is that of the end if the agent ended with the job.
 function agentDown() {
-  if (downSince !== null) return;
-  downSince = Date.now();
+  const isKnown = downSince !== null;
+  downSince ??= Date.now();
+  // The answer of the end may come after one that has failed.
   if (status !== null && isOver(status)) {
+    byId('banner').hidden = true;
+    document.body.classList.remove('down');
     showKept(status);
     return;
   }
+  if (isKnown) return;
   setText(byId('banner'), `The agent has not answered since ${clock(downSince)}. The page keeps trying.`);
   byId('banner').hidden = false;
   document.body.classList.add('down');

@@ -354,6 +354,26 @@ TEST_F(HttpServerTest, StopsWhileClientsStall) {
   EXPECT_ANY_THROW(Socket::Connect(port));
 }
 
+// Such as the one that tells an open page how the job ended.
+TEST_F(HttpServerTest, AnAnswerThatHasBegunArrivesWholeAlthoughTheServerStops) {
+  const std::string body(20'000'000, 'x');
+  std::latch asked(1);
+  std::latch ends(1);
+  routes_.push_back({"GET", "/end", [&](const ServerRequest&) {
+                       asked.count_down();
+                       ends.wait();
+                       return ServerResponse{.body = body};
+                     }});
+  Serve({.threads = 1});
+  std::string answer;
+  std::thread client([&] { answer = Get("/end"); });
+  asked.wait();
+  ends.count_down();
+  server_.reset();
+  client.join();
+  EXPECT_TRUE(answer.ends_with("\r\n\r\n" + body)) << answer.size();
+}
+
 TEST_F(HttpServerTest, PortZeroIsAFreePort) {
   Serve({.listen_address = "localhost:0"});
   EXPECT_NE(server_->port(), 0);

@@ -24,7 +24,8 @@ TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
   EXPECT_EQ(status.value().state, ShownJobState::kDegraded);
   EXPECT_EQ(status.value().since_ms, 2000);
   EXPECT_EQ(status.value().reasons, (std::vector<std::string>{"rep_2 died: SIGKILL", "pushes to gw:9091 fail: refused"}));
-  EXPECT_EQ(status.value().throughput, 12.5);
+  EXPECT_EQ(status.value().counted, "steps");
+  EXPECT_EQ(status.value().per_second, 1.5) << "as the page: of the median rank, and not of all together";
   EXPECT_EQ(status.value().title, "Degraded");
   EXPECT_EQ(status.value().step, 812);
   EXPECT_EQ(status.value().planned_steps, 10000);

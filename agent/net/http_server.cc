@@ -31,7 +31,7 @@ using Settings = std::vector<std::pair<const char*, std::string>>;
 
 constexpr size_t kWriteBytes = 1 << 16;
 // For requests that are being answered when the server stops.
-constexpr std::chrono::seconds kPatience(1);
+constexpr std::chrono::seconds kPatience(2);
 
 // Certificate and key in one file, as civetweb needs them, in memory only.
 class PemPair {

@@ -5,7 +5,7 @@
 // closed after the response, since an idle one would hold a worker too. The rest of a refused body is not read.
 //
 // Thread safety: several worker threads may call handlers concurrently, on stacks of 100 KiB. Create, query and destroy the
-// server in one thread. The destructor waits a second for requests that are being answered, and returns when no handler is
+// server in one thread. The destructor waits two seconds for requests that are being answered, and returns when no handler is
 // running; it closes the connections of unfinished requests within two seconds.
 //
 //   Result<std::unique_ptr<HttpServer>> server = HttpServer::Start(

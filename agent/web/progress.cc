@@ -66,11 +66,15 @@ std::optional<Progress> ProgressOf(std::span<const History::Entry> history) {
     return values;
   };
   const RankValues step_rates = of_running(RatesOf(history, kStepCounter));
-  const RankValues steps = of_running(ValueByRank(newest, kStepGauge));
+  // Once all have ended, the last step is that of the job.
+  const RankValues all_steps = ValueByRank(newest, kStepGauge);
+  const bool is_over = std::ranges::all_of(all_steps, [&ended](const auto& step) { return ended.contains(step.first); });
+  const RankValues steps = is_over ? all_steps : of_running(all_steps);
+  const RankValues all_planned = ValueByRank(newest, kPlannedGauge);
   Progress progress{.steps_per_second = MedianRate(step_rates),
                     .samples_per_second = TotalRate(of_running(RatesOf(history, kSampleCounter))),
                     .tokens_per_second = TotalRate(of_running(RatesOf(history, kTokenCounter)))};
-  AddEnd(of_running(ValueByRank(newest, kPlannedGauge)), steps, step_rates, progress);
+  AddEnd(is_over ? all_planned : of_running(all_planned), steps, step_rates, progress);
   if (!progress.step && !steps.empty()) {
     progress.step = std::ranges::min_element(steps, {}, [](const auto& step) { return step.second; })->second;
   }

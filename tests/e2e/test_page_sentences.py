@@ -97,7 +97,12 @@ TABLE = [
     (SPEED, status(throughput=None, verdicts__text=""), ["no counter of steps, batches, samples or tokens"]),
     ("speedTile(status)", status(throughput=None, health__state="waiting"), ["–", "no rank runs", ""]),
     ("speedTile(status)", status(throughput=None, health__state="finished"), ["–", "the job is over", ""]),
-    ("speedTile(status)[1]", status(health__state="finished"), "my_app_steps_total of all ranks, in the last 4 min"),
+    ("speedTile(status)", status(health__state="finished"), ["100 /s", "my_app_steps_total of all ranks together, in the last 4 min", ""]),
+    (
+        "speedTile(status)",
+        status(health__state="finished", throughput__name="persia_progress_steps_total"),
+        ["100 steps/s", "of all ranks together, in the last 4 min", ""],
+    ),
     ("goodputTile(status)", status(), ["–", "no rank marks phases", ""]),
     (
         "goodputTile(status)",

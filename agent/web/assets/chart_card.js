@@ -119,7 +119,10 @@ export class ChartCard extends MetricCard {
       this.setData(main, last || null, many);
     } catch (error) {
       // Without status, the agent did not answer: the banner says so, and the last data stays.
-      if (error.status === undefined) return;
+      if (error.status === undefined) {
+        this.draw();
+        return;
+      }
       this.loaded = key; // the family has disappeared
       this.rows = [];
       this.lines = [];
@@ -172,7 +175,8 @@ export class ChartCard extends MetricCard {
     this.none.hidden = !empty;
     this.element.classList.toggle('empty', empty);
     const whose = view.focus === null ? '' : ` of ${view.focus.instance}`;
-    if (empty) setText(this.none, view.noData || (this.loaded === '' ? 'loading' : `no data${whose} in this time range`));
+    const none = view.isGone ? 'not loaded while the agent answered' : 'loading';
+    if (empty) setText(this.none, view.noData || (this.loaded === '' ? none : `no data${whose} in this time range`));
     this.drawLegend();
     this.drawOddText();
     if (this.lines.length === 0) {

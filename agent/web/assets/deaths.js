@@ -1,4 +1,5 @@
-// Why processes died: the newest first, each with what to look at, its last events and its stacks.
+// Why processes died, each with what to look at, its last events and its stacks. The newest first; those that their launcher ended last,
+// since another death is their cause.
 import { byId, make, setText } from './dom.js';
 import { clock } from './format.js';
 import { setFocus } from './focus.js';
@@ -36,6 +37,8 @@ export function showDeaths({ deaths }) {
   if (key === shown) return;
   shown = key;
   byId('deaths').hidden = deaths.length === 0;
-  setText(byId('deaths-count'), deaths.length > MAX_LISTED ? `newest ${MAX_LISTED} of ${deaths.length}` : String(deaths.length));
-  byId('deaths-list').replaceChildren(...deaths.slice(-MAX_LISTED).reverse().map(makeDeath));
+  setText(byId('deaths-count'), deaths.length > MAX_LISTED ? `${MAX_LISTED} of ${deaths.length}` : String(deaths.length));
+  const isEnded = ({ cause }) => cause === 'launcher';
+  const ordered = [...deaths].reverse().sort((a, b) => isEnded(a) - isEnded(b));
+  byId('deaths-list').replaceChildren(...ordered.slice(0, MAX_LISTED).map(makeDeath));
 }

@@ -84,6 +84,7 @@ view.zoomTo = (from, to) => {
 function agentAnswered() {
   if (downSince === null) return;
   downSince = null;
+  view.isGone = false;
   byId('banner').hidden = true;
   document.body.classList.remove('down');
   metadataAt = 0;
@@ -94,6 +95,7 @@ function agentAnswered() {
 function agentDown() {
   const isKnown = downSince !== null;
   downSince ??= Date.now();
+  view.isGone = true;
   // The answer of the end may come after one that has failed.
   if (status !== null && isOver(status)) {
     byId('banner').hidden = true;

@@ -34,7 +34,9 @@ export function speedTile(status) {
   const goesOn = GOES_ON.includes(health.state);
   if (!goesOn) {
     if (!throughput) return ['–', health.state === 'waiting' ? 'no rank runs' : 'the job is over', ''];
-    return [number(throughput.last_10m, '', true), `${throughput.name} of all ranks, in the last ${lastMinutes(status)}`, ''];
+    const [, counted] = throughput.name.match(/^persia_progress_(.*)_total$/) ?? [];
+    const speed = counted ? per(throughput.last_10m, counted) : number(throughput.last_10m, '', true);
+    return [speed, `${counted ? '' : `${throughput.name} `}of all ranks together, in the last ${lastMinutes(status)}`, ''];
   }
   const [first, ...others] = speedsOf(status);
   const ranks = status.verdicts.text;

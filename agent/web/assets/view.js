@@ -8,6 +8,7 @@ export const view = {
   cards: new Set(), // those on the screen
   focus: null, // {role, instance} of the worker whose charts alone are shown
   noData: '', // why there is no data at all
+  isGone: false, // the agent does not answer
   zoomTo: () => {}, // (from, to) in ms; without arguments: resets the zoom
 
   moveCursor(ms, card = null) {

@@ -96,6 +96,16 @@ TEST_F(ProgressTest, ARankThatHasEndedOrIsDoneDoesNotHoldTheJob) {
   EXPECT_EQ(progress.steps_per_second, 10) << "the higher of two, without that of the rank that ended";
 }
 
+TEST_F(ProgressTest, OfAJobThatIsOverTheLastStepIsKnown) {
+  Add(0, {{kSteps, {100, 100}}});
+  Add(30, {{kSteps, {160, 150}}, {kStep, {160, 150}}, {kPlanned, {1000, 1000}}, {"persia_process_up", {0, 0}}});
+  const Progress progress = Found();
+  EXPECT_EQ(progress.step, 160);
+  EXPECT_EQ(progress.planned_steps, 1000);
+  EXPECT_EQ(progress.remaining_seconds, std::nullopt);
+  EXPECT_EQ(progress.steps_per_second, std::nullopt);
+}
+
 TEST_F(ProgressTest, TheLastStepIsTheEnd) {
   Add(0, {{kSteps, {900}}});
   Add(30, {{kSteps, {1000}}, {kStep, {1000}}, {kPlanned, {1000}}});

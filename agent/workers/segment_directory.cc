@@ -15,7 +15,8 @@
 namespace persia::agent {
 namespace {
 
-// Two changes of a directory within one step of the filesystem's clock leave the same time, the second one maybe after a listing.
+// Two changes of a directory within one step of the filesystem's clock leave the same time, the second one maybe after a
+// listing.
 constexpr std::chrono::milliseconds kClockStep(500);
 
 struct CloseDirectory {

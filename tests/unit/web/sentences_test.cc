@@ -75,8 +75,8 @@ struct Job {
     not_finite.families = {{{"my_app_loss", Rank(3), {}, "NaN", {}, step}, others}};
     return *this;
   }
-  Job& Measured(size_t chunks, bool is_undecided = false) {
-    ranks.judged[0].measured = chunks;
+  Job& Measured(size_t steps, bool is_undecided = false) {
+    ranks.judged[0].measured = steps;
     ranks.judged[0].is_undecided = is_undecided;
     return *this;
   }

@@ -28,7 +28,7 @@ RANKS = [("trainer", 1), ("server", 1)]
 EXEC_ROLE = "launched"
 PUSH_INTERVAL = 0.25
 # Files that an agent leaves in the directory when it ends.
-_AGENTS_FILES = {"agent.conf", "agent.lock", "agent.state", "agent.groups", "agent.events"}
+_AGENTS_FILES = {"agent.conf", "agent.lock", "agent.state", "agent.groups", "agent.events", "agent.execs"}
 _PR_SET_CHILD_SUBREAPER = 36
 _FOREIGN = ("PERSIA_", "TORCHELASTIC_", "REPLICA_INDEX", "RANK", "LOCAL_", "OMPI_", "PMI", "MV2_", "SLURM_")
 

@@ -152,8 +152,9 @@ int64_t MeanInterval(const Entries& entries) {
 
 bool IsDistribution(MetricType type) { return type == MetricType::kHistogram || type == MetricType::kSummary; }
 
-As DefaultFor(MetricType type) {
-  return IsDistribution(type) ? As::kQuantile : type == MetricType::kCounter ? As::kRate : As::kValue;
+As DefaultFor(const FamilyLayout& family) {
+  if (family.type == MetricType::kSummary && family.bounds.empty()) return As::kMean;  // it has no quantiles
+  return IsDistribution(family.type) ? As::kQuantile : family.type == MetricType::kCounter ? As::kRate : As::kValue;
 }
 
 // Why a family of this type cannot be shown so; empty if it can.
@@ -291,7 +292,7 @@ RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>&
   if (families.empty()) return result;
   result.known = true;
   result.type = families.front().type;
-  result.as = query.as.value_or(DefaultFor(result.type));
+  result.as = query.as.value_or(DefaultFor(families.front()));
   result.error = ErrorOf(result.as, result.type);
   const int64_t end_ms = query.end_ms.value_or(entries.empty() ? query.start_ms.value_or(0) : entries.back().unix_ms);
   result.start_ms = query.start_ms.value_or(entries.empty() ? end_ms : entries.front().unix_ms);

@@ -164,6 +164,16 @@ TEST(RangeQueryTest, ASummaryHasItsOwnQuantiles) {
   EXPECT_THAT(result.series[1].values, ElementsAre(4, 5));
 }
 
+TEST(RangeQueryTest, ASummaryWithoutQuantilesIsShownByItsMean) {
+  const auto entries = EachSecond(3, [](int i) {
+    return TestFamily{"loss", MetricType::kSummary, {}, {{{}, {6.0 * i, 2.0 * i}}}};
+  });
+  const RangeResult result = Evaluate({.family = "loss", .step_ms = 1000}, entries);
+  EXPECT_EQ(result.as, As::kMean);
+  ASSERT_THAT(result.series, SizeIs(1));
+  EXPECT_EQ(result.series[0].values.back(), 3);
+}
+
 TEST(RangeQueryTest, KeepsMatchingSeriesUpToTheLimit) {
   const auto entries = EachSecond(2, [](int) {
     return TestFamily{"size", MetricType::kGauge, {}, {{{{"feat", "a"}}, {1}}, {{{"feat", "b"}}, {2}}, {{{"feat", "c"}}, {3}}}};

@@ -20,7 +20,7 @@ from conftest import AGENT, PYTHON, PYTHON_PACKAGE, environment  # noqa: E402
 from servers import Process, fetch, free_port, wait_until  # noqa: E402
 
 SECONDS = 150  # of history
-WIDTH, HEIGHT = 1400, 1000
+WIDTH, HEIGHT = 1400, 855
 TRAINS = """
 import multiprocessing, os, random, time
 
@@ -28,7 +28,7 @@ RANKS, SIZE, STEPS, SLOW = 4, 16, 1000, 2
 
 def train(rank, barrier, gradients):
     os.environ.update(RANK=str(rank), PERSIA_ROLE="trainer")
-    from persia_metrics import Gauge, Histogram, count_samples, phase, set_step, set_total_steps
+    from persia_metrics import Gauge, Histogram, count_samples, count_steps, phase, set_step, set_total_steps
     loss = Gauge("my_app", "loss", "Training loss.")
     norm = Gauge("my_app", "gradient_norm", "Length of the mean gradient.")
     load = Histogram("my_app", "load_seconds", "Time to load a batch.", bounds=[0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1])
@@ -53,11 +53,12 @@ def train(rank, barrier, gradients):
             mean = [sum(gradients[r * SIZE + i] for r in range(RANKS)) / RANKS for i in range(SIZE)]
             barrier.wait()
         with phase("optimizer"):
-            weights = [w - 0.01 * g for w, g in zip(weights, mean)]
+            weights = [w - 0.003 * g for w, g in zip(weights, mean)]
             time.sleep(0.03)
         loss.set(sum(e * e for e in errors) / 8)
         norm.set(sum(g * g for g in mean) ** 0.5)
         count_samples(8)
+        count_steps()
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")

@@ -186,7 +186,7 @@ def test_a_finished_job_is_not_shown_in_red(start, browse):
     browser.wait_for("return document.querySelector('#health-state').textContent === 'Finished, exit 0'", "the banner")
     assert re.fullmatch(r"at \d\d:\d\d:\d\d", browser.text("#health-since"))
     assert browser.run("return document.querySelector('#tile-speed').className") == "tile"
-    assert browser.text("#tile-speed .detail").startswith("my_app_steps_total of all ranks, in the last ")
+    assert browser.text("#tile-speed .detail").startswith("my_app_steps_total of all ranks together, in the last ")
     assert browser.run("return document.querySelectorAll('.bad').length") == 0
     assert not browser.run("return document.title").startswith("!")
     agent.signal(signal.SIGTERM)

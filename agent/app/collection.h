@@ -59,8 +59,8 @@ class Collection {
   // Limits, labels and naming, from the next Collect on.
   void Use(const AgentOptions& options);
   // `agent_id`: the value of the label `agent`; empty: none. A look has the metrics of the job's processes as of now, and those
-  // of the agent, the machine and the job as of the last full collection. The last one waits longer for the disk, because deaths
-  // and goodput are shown only once they are on disk.
+  // of the agent, the machine and the job as of the last full collection. The last one waits longer for the disk, because
+  // deaths and goodput are shown only once they are on disk.
   std::shared_ptr<const Snapshot> Collect(const std::string& agent_id, Depth depth = Depth::kFull);
 
   // The summary then has all that was counted. REQUIRES: the last Collect has returned.

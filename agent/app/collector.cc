@@ -94,8 +94,8 @@ Clock::TimePoint Collector::NextLook(Clock::TimePoint began, Clock::TimePoint ne
   constexpr int kQuietPauses = 10'000;
   if (options_.look_interval.count() == 0) return next_tick;
   const Clock::TimePoint::duration took = options_.clock->Now() - began;
-  const auto pause = std::max<Clock::TimePoint::duration>(options_.look_interval,
-                                                          (options_.is_quiet() ? kQuietPauses : kPauses) * took);
+  const auto pause =
+      std::max<Clock::TimePoint::duration>(options_.look_interval, (options_.is_quiet() ? kQuietPauses : kPauses) * took);
   return began + pause + pause / 2 >= next_tick ? next_tick : began + pause;
 }
 

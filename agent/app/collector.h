@@ -100,7 +100,7 @@ class Collector {
   std::chrono::milliseconds interval_ PERSIA_GUARDED_BY(mutex_);
   bool interval_changed_ PERSIA_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const Snapshot> newest_ PERSIA_GUARDED_BY(mutex_);
-  Collected full_ PERSIA_GUARDED_BY(mutex_);  // the newest full one
+  Collected full_ PERSIA_GUARDED_BY(mutex_);              // the newest full one
   Clock::TimePoint last_sign_ PERSIA_GUARDED_BY(mutex_);  // the thread's start, then the end of each collection
   uint64_t finished_ PERSIA_GUARDED_BY(mutex_) = 0;       // collections
   Clock::TimePoint current_began_ PERSIA_GUARDED_BY(mutex_);

@@ -222,7 +222,7 @@ void StragglerJudge::Judge(Role& role, Window& window) {
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(rank));
     const double error = Deviation(leads) / std::sqrt(static_cast<double>(leads.size()));
     return Evidence{.lead = Median(leads),
-                    .needed = std::max({kLeastShare, kStandardErrors * error, Spread(std::move(others))})};
+                    .needed = std::max({kLeastShare, window.demand.standard_errors * error, Spread(std::move(others))})};
   };
   size_t least = static_cast<size_t>(std::ranges::min_element(waits) - waits.begin());
   if (window.is_judged_slow) {
@@ -243,7 +243,7 @@ void StragglerJudge::Judge(Role& role, Window& window) {
   window.evidence = evidence;
   window.is_undecided = MiddleMean(leads) >= kLeastShare;
   const auto exceptions = std::ranges::count_if(leads, [&](double lead) { return lead < evidence.lead / 4; });
-  if (evidence.lead < evidence.needed || static_cast<size_t>(exceptions) > kExceptions) {
+  if (evidence.lead < evidence.needed || static_cast<size_t>(exceptions) > window.demand.exceptions) {
     window.candidate.reset();
     return;
   }

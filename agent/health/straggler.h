@@ -14,13 +14,14 @@
 // that a single long step, such as a checkpoint of rank 0, is no evidence. A verdict needs
 //
 //   - kLeastChunks chunks, in which all ranks of the role took the same steps;
-//   - a lead of kLeastShare of the time, of kStandardErrors times its own standard error over the chunks, and of the difference
+//   - a lead of kLeastShare of the time, of some times its own standard error over the chunks (Demand), and of the difference
 //     between the other ranks: so the threshold follows the job's own noise;
-//   - a lead in all chunks but kExceptions, since a rank that is as fast as the others leads in half of them;
+//   - a lead in all chunks, or all but one, since a rank that is as fast as the others leads in half of them;
 //   - all of this for kLooksToBegin chunks in a row, of the same rank.
 //
-// Chunks of one interval name a rank that is clearly slower soon. Chunks of kLongChunk intervals, beside them, name one that is
-// slower by little, or in some of its steps.
+// Chunks of one interval name a rank that is clearly slower soon. More is asked of them: there are more of them, and noise that
+// lasts for seconds is not averaged in them. Chunks of kLongChunk intervals, beside them, name a rank that is slower by little,
+// or in some of its steps.
 //
 // A verdict ends when the rank's lead in the newest chunks is below half of what a verdict needs, for kLooksToEnd chunks in a
 // row, and when the ranks of the role change: nothing is carried over to a rank that started again.
@@ -53,8 +54,6 @@ class StragglerJudge {
   static constexpr size_t kChunks = 12;
   static constexpr size_t kLeastChunks = 10;
   static constexpr double kLeastShare = 0.04;
-  static constexpr double kStandardErrors = 7;
-  static constexpr size_t kExceptions = 1;
   static constexpr int kLooksToBegin = 3;
   static constexpr int kLooksToEnd = 2;
   // Chunks after which a straggler from the first step on has a verdict.
@@ -104,6 +103,10 @@ class StragglerJudge {
   [[nodiscard]] std::optional<Evidence> EvidenceOf(const std::string& role) const;
 
  private:
+  struct Demand {
+    double standard_errors = 7;
+    size_t exceptions = 1;  // chunks without a lead
+  };
   // Shares of the time by phase, as numbered in Role::phases, of each rank.
   using Shares = std::vector<double>;
   struct Chunk {
@@ -113,24 +116,25 @@ class StragglerJudge {
   };
   // The last chunks of one length.
   struct Window {
-    TimePoint began;                           // of the chunk that is not complete
-    std::vector<double> steps;                 // of each rank, then
-    std::vector<std::vector<double>> seconds;  // of each rank and phase, then
-    std::deque<Chunk> chunks;
-    std::optional<size_t> candidate;  // among the members
-    int looks = 0;                    // chunks in a row that speak for it, or against its verdict
-    bool is_judged_slow = false;      // the candidate
-    bool is_undecided = false;        // the rank that waits least leads on the whole, but has no verdict
-    std::string phase;
-    std::optional<Evidence> evidence;
+    Demand demand = {};
+    TimePoint began = {};                           // of the chunk that is not complete
+    std::vector<double> steps = {};                 // of each rank, then
+    std::vector<std::vector<double>> seconds = {};  // of each rank and phase, then
+    std::deque<Chunk> chunks = {};
+    std::optional<size_t> candidate = {};  // among the members
+    int looks = 0;                         // chunks in a row that speak for it, or against its verdict
+    bool is_judged_slow = false;           // the candidate
+    bool is_undecided = false;             // the rank that waits least leads on the whole, but has no verdict
+    std::string phase = {};
+    std::optional<Evidence> evidence = {};
 
     [[nodiscard]] double StepSeconds() const;
   };
   struct Role {
     std::vector<RankProcessKey> members = {};
     std::vector<std::string> phases = {};
-    Window brief = {};    // chunks of one interval
-    Window lengthy = {};  // of kLongChunk intervals
+    Window brief = {.demand = {.standard_errors = 12, .exceptions = 0}};  // chunks of one interval
+    Window lengthy = {};                                                  // of kLongChunk intervals
     uint64_t look = 0;
 
     // That decides; null: no rank is slow.

@@ -19,6 +19,7 @@ PUSHES = 20
 PUSH_SECONDS = 4  # between two pushes, in which curl's comes
 FIRST_PUSHES = 3  # in which buffers reach their sizes
 SCRAPES = 15
+QUIET_SECONDS = 15  # until the agent takes the job for idle
 IDLE_SECONDS = 30
 COLLECTIONS = 15
 PIPE_LINES = 4_500_000
@@ -182,6 +183,7 @@ def idle(build):
     with folders() as (directory, segments), Workers(build, segments, 100, 1), Gateway(directory) as gateway:
         with Agent(build, directory, segments, f"--gateway={gateway.address}") as agent:
             agent.await_push()
+            time.sleep(QUIET_SECONDS)
             spent = agent.processor_seconds()
             time.sleep(IDLE_SECONDS)
             results["idle/processor"].append((agent.processor_seconds() - spent) / IDLE_SECONDS * 100)
@@ -199,7 +201,9 @@ def collect(build):
     """Collections of each second, in which all values changed, and none did."""
     results = {}
     with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers:
-        with Agent(build, directory, segments, "--gateway=off", "--push-interval=600") as agent:
+        with Agent(build, directory, segments, "--gateway=off", "--push-interval=2") as agent:
+            # The first collection names all series. It is so dear that the next one is that of the next push interval.
+            wait_until(lambda: collections_of(agent)[0] > 5, "the first collections", 60, 1)
             for what, change in (("changed", workers.change), ("unchanged", lambda: None)):
                 count, seconds = collections_of(agent)
                 for _ in range(COLLECTIONS):

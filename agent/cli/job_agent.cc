@@ -138,14 +138,16 @@ void JobAgent::LogStart() const {
                    ": a training step may wait for this disk. Set metrics_dir to a directory on a tmpfs, such as one "
                    "in /dev/shm");
   }
-  if (const std::string& report = config_.options.report_file;
+  const AgentOptions& options = config_.options;
+  if (const std::string& report = options.report_file;
       !report.empty() && report != kNoReport && access(DirectoryOf(report).c_str(), W_OK) != 0) {
     LogWarning("report", SystemError("report_file: " + Quoted(report) + " cannot be written at the end").message);
   }
   const std::string pages = agent_->PageUrl();
-  LogInfo("agent.started", "job " + Quoted(config_.options.job_name) + (continues_run_ ? " continues run " : " starts run ") +
-                               session_.run_id() + ", workers in " + session_.directory().path() + ", gateway " +
-                               config_.options.gateway_address + (pages.empty() ? "" : ", pages on " + pages + "/") +
+  LogInfo("agent.started", "job " + Quoted(options.job_name) + (continues_run_ ? " continues run " : " starts run ") +
+                               session_.run_id() + (pages.empty() ? "" : ", pages on " + pages + "/") + ", workers in " +
+                               session_.directory().path() +
+                               (options.has_gateway_address ? ", gateway " + options.gateway_address : "") +
                                (config_.file.empty() ? "" : ", settings from " + config_.file));
 }
 

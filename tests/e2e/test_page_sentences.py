@@ -86,6 +86,8 @@ TABLE = [
     ("sinceOf(status.health.reasons[0])", status(health__reasons=[{**SLOW, "since_ms": None}]), ""),
     # A launcher is no rank, nor is a further process of a rank.
     ("workersTile(status)", status(), ["4 of 4 up", "none died or hung, no restarts", ""]),
+    ("workersTile(status)", status(health__state="finished", workers=workers("exited", "exited")), ["2 ended", "none died or hung, no restarts", ""]),
+    ("workersTile(status)", status(health__state="failed", workers=workers("died", "running")), ["1 of 2 up", "1 died, no restarts", "bad"]),
     ("workersTile(status)", status(workers=[]), ["–", "none has started", ""]),
     ("workersTile(status)", status(workers=[*workers("running", "idle"), LAUNCHER]), ["2 of 2 up", "1 idle, no restarts", ""]),
     ("workersTile(status)", status(workers=[*workers("running", "running"), LOADER]), ["2 of 2 up", "1 died, no restarts", "bad"]),

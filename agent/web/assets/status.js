@@ -2,6 +2,7 @@
 import { byId, make, setChildren, setText } from './dom.js';
 import { ago, duration, number, whole } from './format.js';
 import { goodputTile } from './goodput.js';
+import { isOver } from './health.js';
 import { progressTile, speedTile } from './progress.js';
 
 // Existing elements are updated in place: a reader's selection stays. Returns the tile.
@@ -30,7 +31,7 @@ function showBar(element, share) {
 }
 
 // A launcher, and further processes of a rank, count only if they died or hang.
-export function workersTile({ workers }) {
+export function workersTile({ health, workers }) {
   const count = (of) => workers.filter(of).length;
   if (workers.length === 0) return ['–', 'none has started', ''];
   const ranks = count((worker) => worker.is_rank);
@@ -41,7 +42,8 @@ export function workersTile({ workers }) {
   const parts = [...bad, ...ofRanks(['idle', 'starting'])].map(([n, state]) => `${whole(n)} ${state}`);
   const restarts = workers.reduce((sum, worker) => sum + (worker.restarts ?? 0), 0);
   const again = restarts === 0 ? 'no restarts' : restarts === 1 ? '1 restart' : `${restarts} restarts`;
-  return [`${whole(up)} of ${whole(ranks)} up`, [...(parts.length > 0 ? parts : ['none died or hung']), again].join(', '), bad.length > 0 ? 'bad' : ''];
+  const value = isOver({ health }) && up === 0 ? `${whole(ranks)} ended` : `${whole(up)} of ${whole(ranks)} up`;
+  return [value, [...(parts.length > 0 ? parts : ['none died or hung']), again].join(', '), bad.length > 0 ? 'bad' : ''];
 }
 
 // ---- the line about the agent ----

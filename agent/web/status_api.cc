@@ -141,13 +141,20 @@ Json ReasonJson(const HealthReport::Reason& reason) {
   return json;
 }
 
+// Each part of an error begins with the address of its gateway.
+std::string WithoutAddress(std::string error, const std::string& address) {
+  const std::string named = address + ": ";
+  for (size_t at = error.find(named); at != std::string::npos; at = error.find(named, at)) error.erase(at, named.size());
+  return error;
+}
+
 // What is wrong with the job's metrics, and not with the job: they do not arrive. Null: nothing. `since_ms`: the last push that
 // arrived; null: none has.
 Json DeliveryJson(const AgentStatus& status) {
   const GatewayStatus& gateway = status.gateway;
   const bool arrived = gateway.last_success && gateway.since_success < kOutputPatience * status.push_interval;
   if (gateway.last_error.empty() || arrived) return {};
-  return {{"text", "pushes to " + gateway.address + " fail: " + gateway.last_error},
+  return {{"text", "pushes to " + gateway.address + " fail: " + WithoutAddress(gateway.last_error, gateway.address)},
           {"since_ms", gateway.last_success ? Json(UnixMs(*gateway.last_success)) : Json()}};
 }
 

@@ -215,6 +215,9 @@ TEST(AnswerStatus, PushesThatFailAreNotTheHealthOfTheJob) {
   EXPECT_TRUE(told()["delivery"].is_null()) << "once";
   status.gateway.since_success = 3 * status.push_interval;
   EXPECT_EQ(told()["delivery"].dump(), R"({"text":"pushes to a:9091 fail: connection refused","since_ms":1000000000})");
+  status.gateway.last_error = "a:9091: 65 of 65 groups did not arrive; /metrics/job/dlrm: a:9091: connection refused";
+  EXPECT_EQ(told()["delivery"]["text"],
+            "pushes to a:9091 fail: 65 of 65 groups did not arrive; /metrics/job/dlrm: connection refused");
   EXPECT_EQ(told()["health"]["state"], "running");
   EXPECT_EQ(told()["health"]["reasons"].size(), 0U);
   status.gateway.last_success.reset();

@@ -84,7 +84,7 @@ def test_table_of_settings_has_the_agents_flags_and_variables():
         for command in ("run", "exec")
     )
     offered = set(re.findall(r"^ +(--[a-z][\w.-]+) ", help_text, re.M))
-    assert documented == offered - {"--config", "--strict", "--exit-when-idle", "--instrument"}
+    assert documented == offered - {"--config", "--strict", "--exit-when-idle", "--instrument", "--help-all"}
     variables = {variable for _, cell in rows for variable in re.findall(r"`(\w+)`", cell)}
     assert variables == set(re.findall(r"\$(\w+)", help_text)) - {"PERSIA_GLOBAL_CONFIG"}
 

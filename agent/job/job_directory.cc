@@ -230,6 +230,8 @@ AgentConf JobDirectory::ReadConf() const {
       conf.command = line.substr(8);
     } else if (line.starts_with("web=")) {
       conf.web = line.substr(4);
+    } else if (int replica = 0; line.starts_with("state_replica=") && ParseNumber(line.substr(14), replica) && replica >= 0) {
+      conf.state_replica = replica;
     }
   }
   return conf;
@@ -240,6 +242,7 @@ Status JobDirectory::WriteConf(const AgentConf& conf) {
                      (conf.ended ? "\nended=1\n" : "\n");
   if (!conf.starter.empty()) text += "starter=" + conf.starter + "\ncommand=" + conf.command + '\n';
   if (!conf.web.empty()) text += "web=" + conf.web + '\n';
+  if (conf.state_replica) text += "state_replica=" + std::to_string(*conf.state_replica) + '\n';
   const DurableFile file{directory_.get(), path_, metrics::kAgentConfName};
   const auto written = ReplaceDurable(file, group_ ? 0660 : 0600, {text}, {});
   if (!written.ok()) return Error{written.error()};

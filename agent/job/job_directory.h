@@ -27,9 +27,10 @@ struct AgentConf {
   std::string job = {};
   bool ended = false;  // the run is over: the next agent starts another one
   // Of a job that `exec` started; both are compared only.
-  std::string starter = {};  // the supervisor's process
-  std::string command = {};  // a hash of the command
-  std::string web = {};      // the URL of the agent's page; empty: there is none
+  std::string starter = {};               // the supervisor's process
+  std::string command = {};               // a hash of the command
+  std::string web = {};                   // the URL of the agent's page; empty: there is none
+  std::optional<int> state_replica = {};  // in the names of the state's files in `state_dir` (job/state_name.h)
 
   friend bool operator==(const AgentConf&, const AgentConf&) = default;
 };

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "files/checksum.h"
 #include "files/proc_reader.h"
+#include "job/state_name.h"
 #include "ledger/ledger.h"
 #include "lib/src/segment_format/job_directory.h"
 #include "segment/segment_reader.h"
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kLockInterval(20);
 constexpr std::chrono::milliseconds kRunPatience(1000);
+constexpr char kBesideSegments[] = "agent";  // begins the names of the state's files there
 
 // What is known of a segment before its values are read.
 struct SegmentUse {
@@ -55,12 +57,6 @@ bool ForEachSegment(const JobDirectory& directory, const Each& each) {
     if (const auto use = UseOf(directory.fd(), entry->d_name, access)) each(entry->d_name, *use);
   }
   return true;
-}
-
-// The agents of several jobs and replicas may share a state directory.
-std::string StatePrefix(const AgentOptions& options) {
-  return options.state_dir.empty() ? "agent"
-                                   : metrics::EncodeJobName(options.job_name) + ".rep_" + std::to_string(options.replica);
 }
 
 // A directory that is set names the job, too.
@@ -112,21 +108,26 @@ std::shared_ptr<JournalFile> StateFileOf(const StateLocation& location) {
 
 JobView ViewJob(const AgentOptions& options) {
   JobView view{.directory = MetricsDirOf(options), .run_id = options.run_id};
+  std::optional<int> state_replica;
   auto directory = JobDirectory::OpenExisting(view.directory, options.metrics_dir_group);
   if (directory.ok()) {
+    const AgentConf conf = directory.value().ReadConf();
+    if (conf.job == options.job_name) state_replica = conf.state_replica;
     view.group = directory.value().group();
     view.agent_pid = directory.value().Holder().value_or(LockHolder{}).pid;
-    if (view.run_id.empty()) {
-      view.run_id = directory.value().ReadConf().run_id;
-    }
+    if (view.run_id.empty()) view.run_id = conf.run_id;
   } else if (access(view.directory.c_str(), F_OK) == 0 || errno != ENOENT) {
     view.refusal = directory.error();
   }
   auto state = options.state_dir.empty() ? std::move(directory)
                                          : JobDirectory::OpenExisting(options.state_dir, options.metrics_dir_group);
   if (state.ok()) {
-    view.state =
-        StateFileOf({.directory_fd = state.value().fd(), .directory = state.value().path(), .prefix = StatePrefix(options)});
+    StateLocation location{.directory_fd = state.value().fd(), .directory = state.value().path(), .prefix = kBesideSegments};
+    if (!options.state_dir.empty()) {
+      if (!state_replica) state_replica = NotedReplica(state.value(), options.job_name, options.replica);
+      location.prefix = StatePrefix(options.job_name, state_replica.value_or(options.replica));
+    }
+    view.state = StateFileOf(location);
     if (view.run_id.empty()) {
       const auto run = RunOfState(*view.state);
       view.run_id = run.ok() ? run.value() : "";
@@ -168,6 +169,9 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
     const bool may_continue = !HasName(options) && (written.run_id.empty() || starter.command == written.command);
     former.ended = former.ended || !may_continue;
   }
+  // For another run, this host may have other replicas.
+  const bool is_of_run = options.run_id.empty() ? !former.ended : options.run_id == written.run_id;
+  if (written.job == options.job_name && is_of_run) session.state_replica_ = written.state_replica;
   if (!session.other_agent_) {
     if (Status opened = session.OpenStateDirectory(options); !opened.ok()) {
       return Error{opened.error()};
@@ -199,10 +203,11 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
     session.starter_ = starter;
     const AgentConf wanted = session.Conf();
     // An unchanged file is not written, so that a restarted agent works in a full directory.
-    // Nor does it need who started the job: workers read only the rest.
+    // Nor does it need who started the job, and where the state is: workers read only the rest.
     AgentConf needed = wanted;
     needed.starter = written.starter;
     needed.command = written.command;
+    needed.state_replica = written.state_replica;
     if (Status saved = wanted == written ? Status(Done{}) : session.directory_.WriteConf(wanted);
         !saved.ok() && needed != written) {
       return Error{saved.error()};
@@ -236,7 +241,8 @@ AgentConf JobSession::Conf() const {
           .job = job_,
           .starter = starter_.process,
           .command = starter_.command,
-          .web = web_};
+          .web = web_,
+          .state_replica = state_replica_};
 }
 
 Status JobSession::OpenStateDirectory(const AgentOptions& options) {
@@ -249,8 +255,14 @@ Status JobSession::OpenStateDirectory(const AgentOptions& options) {
     return Done{};
   }
   state_directory_ = std::move(opened).value();
-  state_prefix_ = StatePrefix(options);
-  const auto other = state_directory_->Lock(state_prefix_ + ".lock");
+  const int replica = state_replica_.value_or(options.replica);
+  if (!state_replica_) {
+    if (const auto noted = NotedReplica(*state_directory_, job_, options.replica)) {
+      const auto other = LockState(*noted, {});
+      if (other.ok() && !other.value()) return Done{};
+    }
+  }
+  const auto other = LockState(replica, kRunPatience);
   if (!other.ok()) {
     return Error{"state_dir: " + other.error()};
   }
@@ -259,6 +271,25 @@ Status JobSession::OpenStateDirectory(const AgentOptions& options) {
                  ".state already; give this one another state_dir or another replica (REPLICA_INDEX)"};
   }
   return Done{};
+}
+
+// The pid of another agent, if that has the lock for all of `patience`. One that ends or is killed frees the job's lock first.
+Result<std::optional<std::string>> JobSession::LockState(int replica, std::chrono::milliseconds patience) {
+  state_replica_ = replica;
+  state_prefix_ = StatePrefix(job_, replica);
+  const std::string name = state_prefix_ + ".lock";
+  auto other = state_directory_->Lock(name);
+  for (std::chrono::milliseconds waited(0); other.ok() && other.value() && waited < patience; waited += kLockInterval) {
+    std::this_thread::sleep_for(kLockInterval);
+    other = state_directory_->Lock(name);
+  }
+  return other;
+}
+
+void JobSession::NoteStateName(const AgentOptions& options) const {
+  if (options.state_dir.empty() || !state_replica_) return;
+  const auto state = JobDirectory::OpenExisting(options.state_dir, options.metrics_dir_group);
+  if (state.ok()) NoteReplica(state.value(), job_, options.replica, *state_replica_);
 }
 
 StateLocation JobSession::state_location() const {
@@ -320,6 +351,7 @@ Result<JobSession::Removal> JobSession::RemoveRun(const std::set<std::string>* c
   for (const char* kind : {"events", "gpu"}) {
     unlinkat(state_location().directory_fd, state_location().FileName(kind).c_str(), 0);  // may not exist
   }
+  if (state_directory_) RemoveNotes(*state_directory_, job_, *state_replica_);
   return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; }, counted);
 }
 

@@ -91,6 +91,9 @@ class JobSession {
   // The environment variables for a worker of this job.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> WorkerEnvironment() const;
 
+  // In `state_dir`: for the next agent with this one's replica, if agent.conf is lost.
+  void NoteStateName(const AgentOptions& options) const;
+
   // Valid as long as the session lives.
   [[nodiscard]] StateLocation state_location() const;
 
@@ -129,12 +132,14 @@ class JobSession {
   [[nodiscard]] std::string UserOfDirectory(const AgentConf& conf, const JobStarter& starter) const;
   [[nodiscard]] AgentConf Conf() const;
   Status OpenStateDirectory(const AgentOptions& options);
+  Result<std::optional<std::string>> LockState(int replica, std::chrono::milliseconds patience);
   Result<Removal> RemoveRun(const std::set<std::string>* counted) const;
   Result<Removal> RemoveSegments(const std::function<bool(const std::string& run_id)>& of_run,
                                  const std::set<std::string>* counted = nullptr) const;
 
   JobDirectory directory_;
   std::optional<JobDirectory> state_directory_;  // unless it is the metrics directory
+  std::optional<int> state_replica_;             // in the names of its files; before it is open, what agent.conf says
   std::string state_prefix_ = "agent";
   std::string state_error_;
   std::string job_;

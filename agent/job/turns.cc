@@ -57,13 +57,17 @@ std::optional<Result<JobSession>> BeginInTurn(const AgentOptions& options, std::
   Result<JobSession> session = begin(patience);
   bool waits = false;
   while (session.ok() && session.value().other_agent() && !session.value().other_run() && session.value().other_job().empty()) {
-    if (!std::exchange(waits, true)) wait.on_wait(session.value());
+    if (!std::exchange(waits, true)) {
+      session.value().NoteStateName(options);
+      wait.on_wait(session.value());
+    }
     if (!AwaitTurn(session.value(), wait, is_collected)) return std::nullopt;
     session = begin({});
   }
   const bool collects =
       session.ok() && !session.value().other_agent() && session.value().other_job().empty() && !session.value().run_is_over();
   if (collects) {
+    session.value().NoteStateName(options);
     session.value().NoteCollecting(true);
   } else {
     Leave(wait.place);

@@ -11,11 +11,11 @@ from servers import wait_until
 from supervised import agent_of, wait_for_agent
 
 
-def ranks(job, number):
+def ranks(job, number, *flags):
     """Workers under agents, each of which has counted 1; the first agent collects."""
     workers = []
     for rank in range(number):
-        worker = job.exec_worker("--push-timeout=1", env={"REPLICA_INDEX": str(rank)})
+        worker = job.exec_worker("--push-timeout=1", *flags, env={"REPLICA_INDEX": str(rank)})
         worker.tell("count my_app batches 1")
         if rank == 0:
             wait_until(worker.metrics, "the agent's pages")
@@ -123,3 +123,50 @@ def test_an_exec_goes_on_where_a_run_ended(job, gateway, end):
     second.tell("count my_app batches 30")
     wait_for_all(gateway, {0: 22, 1: 33})
     assert second.leave() == 0
+
+
+def left_in(state):
+    return [path.name for path in state.iterdir() if path.suffix in (".state", ".host")]
+
+
+@pytest.mark.parametrize("end", ["ends", "is killed"])
+def test_the_next_agent_has_the_counts_that_are_in_the_state_directory_alone(job, gateway, tmp_path, end):
+    workers = ranks(job, 2, f"--state-dir={tmp_path / 'state'}")
+    former = job.worker(replica=2)
+    former.tell("count my_app batches 5")
+    gateway.wait_for("my_app_batches", 5, instance="rep_2")
+    former.leave()
+    wait_until(lambda: len(list(job.segments.glob("*.seg"))) == 2, "its counts to be in the state")
+    if end == "ends":
+        assert workers[0].leave() == 0
+    else:
+        workers[0].kill()  # the supervisor, and its agent with it
+    wait_until(lambda: workers[1].metrics().one("my_app_batches", instance="rep_2") == 5, "the next agent's view")
+    again = job.worker(replica=2)
+    again.tell("count my_app batches 3")
+    gateway.wait_for("my_app_batches", 8, instance="rep_2")
+    again.leave()
+    assert [path.name for path in (tmp_path / "state").glob("*.state")] == ["job_under_test.rep_0.state"]
+    workers[0].popen.stdin.close()
+    assert workers[1].leave() == 0
+    gateway.wait_for("my_app_batches", 8, instance="rep_2")
+    assert left_in(tmp_path / "state") == []
+
+
+def test_whoever_comes_first_after_a_container_has_restarted_goes_on(job, gateway, tmp_path):
+    state = f"--state-dir={tmp_path / 'state'}"
+    former = ranks(job, 2, state)
+    wait_for_all(gateway, {0: 1, 1: 1})
+    for worker in former:
+        worker.kill()
+        worker.popen.stdin.close()
+    for path in job.segments.iterdir():
+        path.unlink()
+    workers = []
+    for rank in (1, 0):
+        workers.append(job.exec_worker(state, env={"REPLICA_INDEX": str(rank)}))
+        workers[-1].tell("count my_app batches 10")
+        gateway.wait_for("my_app_batches", 11, instance=f"rep_{rank}")
+        assert workers[0].metrics().one("my_app_batches", instance="rep_0") == (11 if rank == 0 else 1)
+    assert [worker.leave() for worker in workers] == [0, 0]
+    assert left_in(tmp_path / "state") == []

@@ -12,12 +12,14 @@
 
 namespace persia::agent::model {
 
-AgentOptions SharedJob::Options(const std::string& run_id) const {
+AgentOptions SharedJob::Options(const Participant& of) const {
   AgentOptions options;
   options.job_name = "model";
   options.has_job_name = true;
   options.metrics_dir = directory_;
-  options.run_id = run_id;
+  options.run_id = of.run;
+  options.state_dir = state_directory_;
+  options.replica = of.number;
   return options;
 }
 
@@ -29,6 +31,7 @@ SegmentSourceOptions SharedJob::SourceOptions(const JobSession& session) {
   options.steady = [this] { return std::chrono::steady_clock::time_point(time_); };
   options.wall = [this] { return std::chrono::system_clock::time_point(time_ + std::chrono::hours(400'000)); };
   options.ledger = {.file = StateFileOf(session.state_location()),
+                    .saves_living = !state_directory_.empty(),
                     .run_id = session.run_id(),
                     .new_run = !session.continued(),
                     .threaded = false,
@@ -50,7 +53,7 @@ std::string SharedJob::Page() const {
 }
 
 void SharedJob::Prepare(Participant& exec) {
-  auto session = JobSession::Begin(Options(""), {}, Starter(exec));
+  auto session = JobSession::Begin(Options(exec), {}, Starter(exec));
   if (!session.ok()) return Claim(exec.name + ": " + session.error());
   const auto others = session.value().FileOfOthers();
   if (!others.ok()) return Claim(exec.name + ": " + others.error());
@@ -60,7 +63,7 @@ void SharedJob::Prepare(Participant& exec) {
 
 void SharedJob::AgentOfExec(Participant& exec) {
   const std::string page = Page();
-  auto session = BeginInTurn(Options(exec.run), {}, Starter(exec),
+  auto session = BeginInTurn(Options(exec), {}, Starter(exec),
                              {.place = PlaceOf(exec),
                               .is_restarted = exec.was_killed,
                               .command_has_ended = [&] { return exec.succeeded.has_value(); },
@@ -81,7 +84,7 @@ void SharedJob::AgentOfExec(Participant& exec) {
 }
 
 void SharedJob::AgentOfRun(Participant& run) {
-  auto session = JobSession::Begin(Options(""));
+  auto session = JobSession::Begin(Options(run));
   if (!session.ok()) return Claim(run.name + ": " + session.error());
   if (session.value().other_agent()) return;
   session.value().NoteCollecting(true);

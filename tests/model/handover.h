@@ -1,9 +1,10 @@
 // Histories of several agents of one job: who collects, who waits for its turn, and who ends the run; and the check that no
 // count is lost, and none counts twice.
 //
+//   const HandoverConfig config = HandoverConfigOf(seed);
 //   std::vector<Handover> steps = RandomHandovers(seed);
-//   std::string wrong = Check(steps);       // empty: all is right
-//   Shrink(steps);  Print(steps)
+//   std::string wrong = Check(steps, config);       // empty: all is right
+//   Shrink(steps, config);  Print(steps, config)
 //
 // The agents have the real directory, lock, run and state, in files of a temporary directory. Between any two calls on files an
 // agent may be suspended, while the others go on, or killed. Thread safety: several threads, each with a directory of its own.
@@ -32,12 +33,17 @@ struct Handover {
   uint32_t b = 0;
 };
 
+struct HandoverConfig {
+  bool has_state_dir = false;  // and each agent has its own replica
+};
+
+HandoverConfig HandoverConfigOf(uint64_t seed);
 std::vector<Handover> RandomHandovers(uint64_t seed);
 // The first contradiction; empty: none.
-std::string Check(const std::vector<Handover>& steps);
+std::string Check(const std::vector<Handover>& steps, HandoverConfig config);
 // Removes steps and lowers numbers as long as something is wrong.
-void Shrink(std::vector<Handover>& steps);
+void Shrink(std::vector<Handover>& steps, HandoverConfig config);
 // As the lines of a test case.
-std::string Print(const std::vector<Handover>& steps);
+std::string Print(const std::vector<Handover>& steps, HandoverConfig config);
 
 }  // namespace persia::agent::model

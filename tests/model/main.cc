@@ -37,12 +37,13 @@ void CheckHistory(uint64_t seed) {
 }
 
 void CheckHandovers(uint64_t seed) {
+  const HandoverConfig config = HandoverConfigOf(seed / kHistoriesPerHandover);
   std::vector<Handover> steps = RandomHandovers(seed / kHistoriesPerHandover);
-  if (Check(steps).empty() || failed.exchange(true)) return;
-  Shrink(steps);
+  if (Check(steps, config).empty() || failed.exchange(true)) return;
+  Shrink(steps, config);
   const auto number = static_cast<unsigned long long>(seed);
-  std::printf("handovers of history %llu: %s\n%sagain: model --seed %llu --histories 1\n", number, Check(steps).c_str(),
-              Print(steps).c_str(), number);
+  std::printf("handovers of history %llu: %s\n%sagain: model --seed %llu --histories 1\n", number, Check(steps, config).c_str(),
+              Print(steps, config).c_str(), number);
 }
 
 void CheckUntil(uint64_t end) {

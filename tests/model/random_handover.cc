@@ -18,6 +18,8 @@ static_assert(std::size(kNamesOfHandovers) == static_cast<size_t>(Does::kLast) +
 
 }  // namespace
 
+HandoverConfig HandoverConfigOf(uint64_t seed) { return {.has_state_dir = seed % 2 == 1}; }
+
 std::vector<Handover> RandomHandovers(uint64_t seed) {
   Random random(seed);
   std::vector<Handover> steps;
@@ -38,17 +40,17 @@ std::vector<Handover> RandomHandovers(uint64_t seed) {
   return steps;
 }
 
-void Shrink(std::vector<Handover>& steps) {
-  Shrink(steps, [](const std::vector<Handover>& shorter) { return !Check(shorter).empty(); });
+void Shrink(std::vector<Handover>& steps, HandoverConfig config) {
+  Shrink(steps, [config](const std::vector<Handover>& shorter) { return !Check(shorter, config).empty(); });
 }
 
-std::string Print(const std::vector<Handover>& steps) {
+std::string Print(const std::vector<Handover>& steps, HandoverConfig config) {
   std::string text = "  EXPECT_EQ(Check({";
   for (const Handover& step : steps) {
     text += "{Handover::Do::" + std::string(kNamesOfHandovers[static_cast<size_t>(step.what)]) + ", " + std::to_string(step.a) +
             ", " + std::to_string(step.b) + "}, ";
   }
-  return text + "}), \"\");\n";
+  return text + "}, {.has_state_dir = " + (config.has_state_dir ? "true" : "false") + "}), \"\");\n";
 }
 
 }  // namespace persia::agent::model

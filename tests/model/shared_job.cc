@@ -18,7 +18,8 @@ constexpr int kMostRounds = 100;
 
 }  // namespace
 
-SharedJob::SharedJob(const std::string& directory) : directory_(directory) { std::filesystem::remove_all(directory_); }
+SharedJob::SharedJob(const std::string& directory, HandoverConfig config)
+    : directory_(directory + "/job"), state_directory_(config.has_state_dir ? directory + "/state" : "") {}
 
 SharedJob::~SharedJob() {
   for (const auto& participant : participants_) {
@@ -259,16 +260,21 @@ void SharedJob::Finish() {
   }
   EndAll();
   oracle_.Judge();
-  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-    const std::string name = entry.path().filename();
-    const bool is_left = name.ends_with(".seg") && !oracle_.worker(std::stoul(name)).excused;
-    if (is_left || name == "agent.state") Claim("the file " + name + " is left");
+  for (const std::string& directory : {directory_, state_directory_}) {
+    if (!std::filesystem::exists(directory)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      const std::string name = entry.path().filename();
+      const bool is_left = name.ends_with(".seg") && !oracle_.worker(std::stoul(name)).excused;
+      if (is_left || name.ends_with(".state") || name.ends_with(".host")) Claim("the file " + name + " is left");
+    }
   }
 }
 
-std::string Check(const std::vector<Handover>& steps) {
+std::string Check(const std::vector<Handover>& steps, HandoverConfig config) {
   thread_local const TemporaryDirectory directory("/dev/shm");
-  SharedJob job(directory / "job");
+  std::filesystem::remove_all(directory / "all");
+  std::filesystem::create_directory(directory / "all");
+  SharedJob job(directory / "all", config);
   for (const Handover& step : steps) {
     job.Do(step);
     if (!job.wrong().empty()) return job.wrong();

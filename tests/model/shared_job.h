@@ -1,6 +1,6 @@
 // One job, of which several agents run: each `exec` with its supervisor and its command, each `run`, and their workers.
 //
-//   SharedJob job(directory);
+//   SharedJob job(directory, config);
 //   for (const Handover& step : steps) job.Do(step);
 //   job.Finish();
 //   job.wrong()                                 // the first contradiction; empty: all is right
@@ -58,7 +58,8 @@ struct Participant {
 
 class SharedJob {
  public:
-  explicit SharedJob(const std::string& directory);
+  // REQUIRES: the directory is empty.
+  SharedJob(const std::string& directory, HandoverConfig config);
   ~SharedJob();
 
   void Do(const Handover& step);
@@ -97,7 +98,7 @@ class SharedJob {
   void CollectAndPush(Participant& participant, SegmentSource& source);
   void CollectLast(Participant& participant, SegmentSource& source);
   void EndRun(Participant& participant, JobSession& session, const std::set<std::string>& counted);
-  [[nodiscard]] AgentOptions Options(const std::string& run_id) const;
+  [[nodiscard]] AgentOptions Options(const Participant& of) const;
   [[nodiscard]] SegmentSourceOptions SourceOptions(const JobSession& session);
   static JobStarter Starter(const Participant& exec) { return {.process = exec.name, .command = "a command"}; }
   static Place PlaceOf(const Participant& exec) { return {.fd = exec.lock_of_place.get(), .number = exec.place}; }
@@ -107,6 +108,7 @@ class SharedJob {
   [[nodiscard]] std::string Page() const;
 
   const std::string directory_;
+  const std::string state_directory_;  // empty: the state is beside the segments
   std::optional<JobDirectory> of_oracle_;
   HandoverOracle oracle_;
   std::array<std::unique_ptr<Participant>, kPlaces> participants_;

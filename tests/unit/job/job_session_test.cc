@@ -10,6 +10,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "job/test_job.h"
 
@@ -126,6 +127,86 @@ TEST_F(JobSessionTest, AStateDirectoryThatCannotBeOpenedLeavesTheStateBesideTheS
   EXPECT_EQ(session.value().state_location().directory, job_.directory());
   options_.state_dir = job_.root() / "state";
   EXPECT_EQ(Begin("r").value().state_error(), "");
+}
+
+// As srun starts them: each agent has its own replica.
+class StateDirTest : public JobSessionTest {
+ protected:
+  StateDirTest() { options_.state_dir = job_.root() / "state"; }
+  AgentOptions Of(int replica, const std::string& directory = "") {
+    AgentOptions options = options_;
+    options.replica = replica;
+    if (!directory.empty()) options.metrics_dir = job_.root() / directory;
+    return options;
+  }
+  // The files that the agent uses for its state; it ends then.
+  std::string Files(const AgentOptions& options) {
+    const auto session = JobSession::Begin(options);
+    return session.ok() ? session.value().state_location().prefix : session.error();
+  }
+  // The agent has collected, and is killed.
+  std::string Collect(const AgentOptions& options) {
+    const auto session = JobSession::Begin(options);
+    session.value().NoteStateName(options);
+    const StateLocation place = session.value().state_location();
+    std::ofstream(place.directory + "/" + place.FileName("state")) << "counts";
+    return place.prefix;
+  }
+};
+
+TEST_F(StateDirTest, TheNextAgentOfARunUsesTheFilesOfTheFirst) {
+  EXPECT_EQ(Files(Of(3)), "a%20job.rep_3");
+  EXPECT_EQ(Files(Of(1)), "a%20job.rep_3");
+  EXPECT_EQ(Files(Of(3)), "a%20job.rep_3");
+  AgentOptions another_run = Of(1);
+  another_run.run_id = "another";
+  EXPECT_EQ(Files(another_run), "a%20job.rep_1");
+}
+
+TEST_F(StateDirTest, AgentsOfSeveralHostsUseSeveralFiles) {
+  EXPECT_EQ(Files(Of(0, "host_a")), "a%20job.rep_0");
+  EXPECT_EQ(Files(Of(4, "host_b")), "a%20job.rep_4");
+  EXPECT_EQ(Files(Of(5, "host_b")), "a%20job.rep_4");
+  EXPECT_EQ(Files(Of(1, "host_a")), "a%20job.rep_0");
+}
+
+TEST_F(StateDirTest, ANoteTellsTheFilesWhereAgentConfIsLost) {
+  EXPECT_EQ(Collect(Of(0, "first")), "a%20job.rep_0");
+  EXPECT_EQ(Collect(Of(1, "first")), "a%20job.rep_0");
+  EXPECT_EQ(Files(Of(1, "restarted")), "a%20job.rep_0");
+  EXPECT_EQ(Files(Of(2, "restarted again")), "a%20job.rep_2") << "it was no agent of that run";
+  std::filesystem::remove_all(job_.root() / "restarted");
+  const auto held = JobSession::Begin(Of(0, "of another host"));
+  EXPECT_EQ(Files(Of(1, "restarted")), "a%20job.rep_1") << "another host has these files";
+}
+
+TEST_F(StateDirTest, NoNoteOutlivesItsRun) {
+  Collect(Of(0));
+  Collect(Of(1));
+  const std::string note = options_.state_dir + "/a%20job.rep_1.host";
+  EXPECT_TRUE(std::filesystem::exists(note));
+  options_.job_name = "a job.rep_1";
+  Collect(Of(0, "of another job"));
+  Collect(Of(1, "of another job"));
+  options_.job_name = "a job";
+  ASSERT_TRUE(JobSession::Begin(Of(1)).value().EndRun({}).ok());
+  EXPECT_FALSE(std::filesystem::exists(note));
+  EXPECT_TRUE(std::filesystem::exists(options_.state_dir + "/a%20job.rep_1.rep_1.host"));
+}
+
+// The kernel frees the locks of a killed agent one after the other.
+TEST_F(StateDirTest, ALockThatIsFreeInAMomentIsWaitedFor) {
+  auto state = JobDirectory::Open({.path = options_.state_dir});
+  ASSERT_FALSE(state.value().Lock("a%20job.rep_0.lock").value());
+  std::string files;
+  std::thread next([&] { files = Files(Of(0)); });
+  while (!std::filesystem::exists(job_.directory() + "/agent.lock") ||
+         !JobDirectory::OpenExisting(job_.directory()).value().Holder()) {
+    std::this_thread::yield();
+  }
+  state = Error{"unlocked"};
+  next.join();
+  EXPECT_EQ(files, "a%20job.rep_0");
 }
 
 TEST_F(JobSessionTest, WorkerEnvironmentHasDirectoryJobAndRun) {

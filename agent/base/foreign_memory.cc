@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
 
 namespace persia::agent {
 namespace {
@@ -15,6 +16,11 @@ constinit thread_local ForeignShare* counting = nullptr;
 }  // namespace
 
 ForeignShare::~ForeignShare() { taken.fetch_sub(bytes_, std::memory_order_relaxed); }
+
+void ForeignShare::Set(uint64_t bytes) {
+  const int64_t before = std::exchange(bytes_, static_cast<int64_t>(bytes));
+  taken.fetch_add(bytes_ - before, std::memory_order_relaxed);
+}
 
 void ForeignShare::SetLimit(uint64_t bytes) { limit.store(static_cast<int64_t>(bytes), std::memory_order_relaxed); }
 

@@ -45,6 +45,9 @@ class ForeignShare {
     }
   }
 
+  // From now on it has this many bytes, of memory that Charge's call does not see. REQUIRES: Charge is not called.
+  void Set(uint64_t bytes);
+
   // What operator new and delete of foreign_heap.cc allocate, or free: then negative. False: it is beyond the limit.
   static bool Count(int64_t bytes) noexcept;
 

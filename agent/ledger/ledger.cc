@@ -204,6 +204,14 @@ void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
                        .exit = process.mapped().exit,
                        .told = true,
                        .write = kNotPassed});
+  CountMemory();
+}
+
+void Ledger::CountMemory() {
+  constexpr uint64_t kCopies = 3;  // in the batch, in the queue of the writer, in what it writes
+  // So that there is room for segments, also if the limit was lowered.
+  sums_.Set(std::min(processes_.bytes(), ForeignShare::Limit() / 2));
+  changes_.Set(kCopies * (batch_.size() + (writer_ == nullptr ? 0 : writer_->stats().waiting_bytes)));
 }
 
 void Ledger::RecordForgotten() {
@@ -251,6 +259,7 @@ void Ledger::Save(const CollectTime& now) {
   }
   ForgetWritten();
   ReportFailure();
+  CountMemory();
 }
 
 void Ledger::ForgetWritten() {
@@ -278,7 +287,9 @@ void Ledger::Pass(uint64_t write) {
 bool Ledger::Flush(std::chrono::milliseconds patience) {
   if (writer_ == nullptr) return true;
   if (!batch_.empty() && !unsaved_) writer_->Append(std::exchange(batch_, {}));
-  return writer_->AwaitWritten(writer_->last(), patience) && !unsaved_;
+  const bool is_written = writer_->AwaitWritten(writer_->last(), patience) && !unsaved_;
+  CountMemory();
+  return is_written;
 }
 
 void Ledger::ReportFailure() {

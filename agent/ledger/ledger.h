@@ -138,6 +138,12 @@ class Ledger {
   // None if nothing is written.
   [[nodiscard]] std::optional<JournalWriter::Stats> journal_stats() const;
 
+  // Counts the memory that the sums and the unwritten changes take now (base/foreign_memory.h). To be called before segments
+  // are read; Fold, Save and Flush do so, too.
+  void CountMemory();
+  // Whether changes wait for the disk, and take memory until then.
+  [[nodiscard]] bool Waits() const { return writer_ != nullptr && writer_->stats().waiting_bytes > 0; }
+
   [[nodiscard]] RetiredProcesses& processes() { return processes_; }
   [[nodiscard]] const RetiredProcesses& processes() const { return processes_; }
 
@@ -216,7 +222,9 @@ class Ledger {
   bool unsaved_ = false;                // batch_ lacks changes: the whole state must be written
   std::optional<std::string> failure_;  // reported
   bool loaded_ = false;
-  ForeignShare memory_;  // of what was read from the state
+  ForeignShare memory_;   // of what was read from the state
+  ForeignShare sums_;     // of processes_
+  ForeignShare changes_;  // of what is not written
   // A state that was too large is not read again before.
   std::chrono::steady_clock::time_point load_after_ = std::chrono::steady_clock::time_point::min();
   // Of the folds that are read again: those of one collection have one time.

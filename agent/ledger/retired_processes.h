@@ -152,6 +152,8 @@ class RetiredProcesses {
   [[nodiscard]] uint64_t EndedCount(const InstanceKey& instance, uint32_t ordinal) const;
   // How many processes were folded.
   [[nodiscard]] uint64_t processes() const { return processes_; }
+  // About the memory of all groups (retired_group.h).
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
   // Series beyond the limits.
   [[nodiscard]] uint64_t series_refused() const { return series_refused_; }
   void SetOptions(Options options) { options_ = std::move(options); }

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/foreign_memory.h"
+
 namespace persia::agent {
 namespace {
 
@@ -32,7 +34,7 @@ void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_
   const MutexLock lock(mutex_);
   if (options_.span.count() == 0 || snapshot == nullptr) {
     kept_.clear();
-    bytes_ = 0;
+    bytes_ = bytes_of_layouts_ = 0;
     return;
   }
   if (!begin_) {
@@ -45,9 +47,14 @@ void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_
   const size_t layout_bytes = shared ? kept_.back().layout_bytes : BytesOf(*snapshot->layout);
   const size_t bytes = BytesOf(*snapshot);
   const int64_t unix_ms = begin_unix_ms_ + duration_cast<milliseconds>(now - *begin_).count();
-  bytes_ += bytes + (shared ? 0 : layout_bytes);
+  bytes_ += bytes;
+  bytes_of_layouts_ += shared ? 0 : layout_bytes;
   kept_.push_back({{unix_ms, std::move(snapshot)}, now, bytes, layout_bytes});
-  while (kept_.size() > 1 && (now - kept_.front().at > options_.span || bytes_ > options_.max_bytes)) DropOldest();
+  // The labels of former layouts may be of processes that ended.
+  while (kept_.size() > 1 && (now - kept_.front().at > options_.span || bytes_ + bytes_of_layouts_ > options_.max_bytes ||
+                              bytes_of_layouts_ - layout_bytes > ForeignShare::Limit() / 8)) {
+    DropOldest();
+  }
 }
 
 bool History::SharesLayout(size_t entry) const {
@@ -56,12 +63,14 @@ bool History::SharesLayout(size_t entry) const {
 
 // REQUIRES: there is another one.
 void History::DropOldest() {
-  bytes_ -= kept_.front().bytes + (SharesLayout(1) ? 0 : kept_.front().layout_bytes);
+  bytes_ -= kept_.front().bytes;
+  bytes_of_layouts_ -= SharesLayout(1) ? 0 : kept_.front().layout_bytes;
   kept_.pop_front();
 }
 
 void History::DropNewest() {
-  bytes_ -= kept_.back().bytes + (SharesLayout(kept_.size() - 1) ? 0 : kept_.back().layout_bytes);
+  bytes_ -= kept_.back().bytes;
+  bytes_of_layouts_ -= SharesLayout(kept_.size() - 1) ? 0 : kept_.back().layout_bytes;
   kept_.pop_back();
 }
 
@@ -91,7 +100,7 @@ std::vector<History::Entry> History::Entries() const {
 
 History::Stats History::stats() const {
   const MutexLock lock(mutex_);
-  Stats stats{.options = options_, .step = Step(), .bytes = bytes_, .entries = kept_.size()};
+  Stats stats{.options = options_, .step = Step(), .bytes = bytes_ + bytes_of_layouts_, .entries = kept_.size()};
   if (!kept_.empty()) stats.oldest_unix_ms = kept_.front().entry.unix_ms;
   return stats;
 }

@@ -28,7 +28,8 @@ class History {
  public:
   struct Options {
     std::chrono::milliseconds span{1'800'000};  // 0: nothing is kept
-    // Of values and layouts. Above it, the oldest entries are dropped; the newest always stays.
+    // Of values and layouts. Above it, the oldest entries are dropped; the newest always stays. They are dropped, too, if
+    // former layouts take more than an eighth of the memory for what others have written (base/foreign_memory.h).
     size_t max_bytes = size_t{64} << 20;
   };
   struct Entry {
@@ -73,7 +74,8 @@ class History {
   std::optional<std::chrono::steady_clock::time_point> begin_ PERSIA_GUARDED_BY(mutex_);  // the first Add
   int64_t begin_unix_ms_ PERSIA_GUARDED_BY(mutex_) = 0;
   std::deque<Kept> kept_ PERSIA_GUARDED_BY(mutex_);
-  size_t bytes_ PERSIA_GUARDED_BY(mutex_) = 0;  // a layout counts once for adjacent entries that share it
+  size_t bytes_ PERSIA_GUARDED_BY(mutex_) = 0;             // of values
+  size_t bytes_of_layouts_ PERSIA_GUARDED_BY(mutex_) = 0;  // each once for adjacent entries that share it
 };
 
 }  // namespace persia::agent

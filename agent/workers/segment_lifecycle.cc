@@ -133,9 +133,10 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   const bool was_alive = alive || (reader != nullptr && ledger_.HasOrdinal(reader->id()));
   if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem, was_alive ? clocks_until_ : 0)) {
     if (reader != nullptr) problem.segment_id = reader->id();
-    // The fold of those that ended gives their memory back.
-    problem.is_shortage |= problem.reason == "memory" && ledger_.Retires() &&
-                           std::ranges::any_of(segments_, [](const Segment& segment) { return !segment.alive; });
+    // The fold of those that ended gives their memory back, and so does the write of their values.
+    problem.is_shortage |=
+        problem.reason == "memory" && ledger_.Retires() &&
+        (ledger_.Waits() || std::ranges::any_of(segments_, [](const Segment& segment) { return !segment.alive; }));
     Refuse(file, std::move(problem));
     return;
   }

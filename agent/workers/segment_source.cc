@@ -63,6 +63,7 @@ std::shared_ptr<const Snapshot> SegmentSource::Collect() {
 void SegmentSource::Read() {
   now_ = {now_.tick + 1, options_.steady(), options_.wall()};
   if (!ledger_.Loaded()) ledger_.Load(now_);
+  ledger_.CountMemory();
   lifecycle_.Read(now_);
   ReadAllEvents();
   while (ReadMore()) {

@@ -334,8 +334,6 @@ ROWS = {
 }
 MARKS = {
     "segments: a living one of the group": pytest.mark.needs("other-users"),
-    # On a busy machine the state's writer is late, and its records and the scrapes come close to the limit.
-    "segments: many that ended": pytest.mark.night,
     # They have limits that other tests guard.
     "queries: all at once": pytest.mark.night,
     **{f"answers: {what}": pytest.mark.night for what in ANSWERS if what != "trailers without end"},

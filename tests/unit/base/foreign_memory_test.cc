@@ -52,6 +52,15 @@ TEST_F(ForeignShareTest, AnAllocationBeyondTheLimitIsAnErrorThatSaysWhatToDo) {
               AllOf(StartsWith("/job/agent.state "), HasSubstr(" 8388608 bytes"), HasSubstr("raise max_foreign_bytes")));
 }
 
+TEST_F(ForeignShareTest, WhatIsSetLeavesLessForOthers) {
+  ForeignShare estimated;
+  ForeignShare read;
+  estimated.Set(5 * kMiB);
+  EXPECT_FALSE(Takes(read, 4 * kMiB, kept_));
+  estimated.Set(3 * kMiB);
+  EXPECT_TRUE(Takes(read, 4 * kMiB, kept_));
+}
+
 TEST_F(ForeignShareTest, AllSharesTogetherStayBelowTheLimit) {
   std::optional<ForeignShare> one(std::in_place);
   ForeignShare other;

@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/foreign_memory.h"
 #include "web/history_fixture.h"
 
 namespace persia::agent {
@@ -48,6 +50,17 @@ TEST(History, KeepsWhatIsFarEnoughApartAndNotTooOld) {
   EXPECT_THAT(Times(history), ElementsAre(5195, 5300, 77'100));
   EXPECT_EQ(history.stats().entries, 3U);
   EXPECT_EQ(history.stats().oldest_unix_ms, 5195);
+}
+
+TEST(History, FormerLayoutsTakeAnEighthOfTheMemoryForWhatOthersHaveWritten) {
+  ForeignShare::SetLimit(8 << 20);
+  History history({.span = seconds(72)});
+  for (int i = 0; i < 20; ++i) {
+    const Labels labels = {{"label", std::to_string(i) + std::string(250'000, 'x')}};
+    history.Add(MakeSnapshot({{"size", MetricType::kGauge, {}, {{labels, {1}}}}}, i), TimePoint(seconds(i)));
+  }
+  EXPECT_EQ(history.stats().entries, 5U);
+  ForeignShare::SetLimit(ForeignShare::kDefaultLimit);
 }
 
 TEST(History, AlwaysHasTheNewestCollection) {

@@ -17,6 +17,7 @@ constexpr size_t kLongestList = 3000;
 constexpr size_t kReasonEnd = 60;
 // Go's reader of delimited protobuf accepts messages up to this size by default.
 constexpr size_t kLargestMessage = 4 << 20;
+constexpr int kTooLarge = 413;
 
 // Series of the family that the group's identity shows in this snapshot.
 size_t CountShown(const GroupSender::Group& group, std::string_view family) {
@@ -37,7 +38,7 @@ GroupSender::GroupSender(GatewayConnection& connection, Options options)
       format_(options_.format, options_.quarantine_retry),
       renderer_(format_.current()),
       quarantine_(options_.quarantine_retry),
-      size_limit_(options_.max_push_bytes) {}
+      size_limit_(options_.max_push_bytes, options_.quarantine_retry) {}
 
 void GroupSender::LearnFormat() {
   if (format_.MustAsk(connection_.Now())) format_.Answered(connection_.IsPushGateway(), connection_.Now());
@@ -45,6 +46,7 @@ void GroupSender::LearnFormat() {
 
 void GroupSender::LiftQuarantine() {
   quarantine_.LiftAll();
+  size_limit_.Lift();
   format_.Lift();
 }
 
@@ -58,8 +60,8 @@ bool GroupSender::MustResendAsText(const Attempt& attempt) {
       format_.Answered(connection_.IsPushGateway(), connection_.Now());
       return !format_.on_trial();
     case PushResult::kRejected:
-      // A 400 is usually about a family; 401 and 403 are about credentials, in either format.
-      return attempt.status != 400 && attempt.status != 401 && attempt.status != 403 &&
+      // A 400 is usually about a family; 401 and 403 are about credentials, 413 about the size, in either format.
+      return attempt.status != 400 && attempt.status != 401 && attempt.status != 403 && attempt.status != kTooLarge &&
              format_.GiveUpProtobuf(connection_.Now());
     case PushResult::kServerError:
       // A proxy may fail on protobuf; 429 and 503 are about load, in either format.
@@ -80,12 +82,14 @@ std::optional<Attempt> GroupSender::Push(const Group& group) {
 std::optional<Attempt> GroupSender::PushAccepted(const Group& group) {
   FamilyNames due;  // sent again, since the gateway may accept them now
   FamilyNames held = quarantine_.HeldBack(group.path, connection_.Now(), due);
+  size_limit_.LiftIfDue(connection_.Now());
   Attempt attempt;
   for (int puts = 0; puts < kMostPuts; ++puts) {
     if (!Render(group, held)) return std::nullopt;
     Refusal refusal([this](std::string& text) { connection_.Redact(text); });
     attempt = connection_.Send("PUT", group.path, renderer_.format(), body_, refusal);
     if (MustResendAsText(attempt)) continue;
+    if (attempt.status == kTooLarge && size_limit_.Lower(body_.size(), connection_.Now())) continue;
     if (!attempt.is_refusal()) break;
     if (renderer_.format() != format_.current()) continue;  // protobuf at which the connection was closed
     Refused refused;
@@ -124,10 +128,14 @@ bool GroupSender::Render(const Group& group, const FamilyNames& held) {
     std::vector<FamilySize> newly_out;
     FamilyNames out = size_limit_.Choose(group.path, families_, newly_out);
     for (const FamilySize& family : newly_out) {
-      Warn("push.too_large", "the group " + group.path + " is larger than max_push_bytes, " +
-                                 std::to_string(options_.max_push_bytes) + ": its largest family, \"" + family.family->name +
-                                 "\" (" + std::to_string(family.series) + " series, " + std::to_string(family.bytes) +
-                                 " bytes), is left out; give it fewer label values, or raise max_push_bytes");
+      const bool lowered = size_limit_.is_lowered();
+      Warn("push.too_large", "the group " + group.path + " is larger than " +
+                                 (lowered ? "the gateway or a proxy accepts (status 413), tried with " : "max_push_bytes, ") +
+                                 std::to_string(size_limit_.most_bytes()) + (lowered ? " bytes" : "") +
+                                 ": its largest family, \"" + family.family->name + "\" (" + std::to_string(family.series) +
+                                 " series, " + std::to_string(family.bytes) +
+                                 " bytes), is left out; give it fewer label values, or raise " +
+                                 (lowered ? "the limit of that server" : "max_push_bytes"));
     }
     out.insert(held.begin(), held.end());
     renderer_.Render(group.snapshot, group.identity, body_, out, &families_);

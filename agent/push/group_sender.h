@@ -3,7 +3,8 @@
 // If one series of a group is invalid, a PushGateway refuses the whole group. The sender holds back the families that the
 // answer names, and sends the rest immediately. If the answer names none, or the gateway closes the connection without an
 // answer although it accepts an empty group, the sender finds the families by bisection. These requests are POSTs, which
-// replace families and not the group, so that no family on the gateway disappears meanwhile.
+// replace families and not the group, so that no family on the gateway disappears meanwhile. If a server refuses a group for
+// its size (status 413), the sender leaves out the largest families until the rest is accepted, and tries all again hourly.
 //
 // Thread safety: none, it belongs to the thread that pushes.
 #pragma once
@@ -31,8 +32,8 @@ class GroupSender {
  public:
   struct Options {
     PushFormat::Choice format = PushFormat::Choice::kText;
-    size_t max_push_bytes = 64 << 20;  // of a group
-    std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);
+    size_t max_push_bytes = 64 << 20;                                    // of a group
+    std::chrono::milliseconds quarantine_retry = std::chrono::hours(1);  // and of a size that was refused
   };
   struct Group {
     const Snapshot& snapshot;

@@ -3,6 +3,18 @@
 #include <algorithm>
 
 namespace persia::agent {
+namespace {
+
+constexpr size_t kSmall = 64 << 10;  // the lowest value of the setting
+
+}  // namespace
+
+bool SizeLimit::Lower(size_t refused, TimePoint now) {
+  if (refused <= kSmall) return false;
+  lowered_ = std::max(refused / 4 * 3, kSmall);
+  retry_at_ = now + retry_;
+  return true;
+}
 
 FamilyNames SizeLimit::Choose(const std::string& group, const std::vector<FamilySize>& families,
                               std::vector<FamilySize>& added) {
@@ -18,14 +30,14 @@ FamilyNames SizeLimit::Choose(const std::string& group, const std::vector<Family
   }
   const auto smaller = [](const FamilySize& a, const FamilySize& b) { return a.bytes < b.bytes; };
   std::stable_sort(in.begin(), in.end(), smaller);
-  for (; bytes > most_bytes_ && !in.empty(); in.pop_back()) {
+  for (; bytes > most_bytes() && !in.empty(); in.pop_back()) {
     bytes -= in.back().bytes;
     added.push_back(in.back());
   }
   // The smallest return first.
   std::stable_sort(out.begin(), out.end(), smaller);
   size_t back = 0;
-  while (back < out.size() && added.empty() && bytes + out[back].bytes <= most_bytes_ - most_bytes_ / 8) {
+  while (back < out.size() && added.empty() && bytes + out[back].bytes <= most_bytes() - most_bytes() / 8) {
     bytes += out[back++].bytes;
   }
   out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(back));

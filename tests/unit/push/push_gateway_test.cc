@@ -197,6 +197,32 @@ TEST_F(PushGatewayTest, ARefusalIsFinalAndQuoted) {
   }
 }
 
+// As a proxy in front of the gateway does.
+TEST_F(PushGatewayTest, AGroupThatAServerFindsTooLargeArrivesWithoutItsLargestFamily) {
+  CapturedLog log;
+  ScriptedPeer peer({Reply::Status(413), Reply::Status(200)});
+  PushGateway::Options options = Options(peer.address());
+  options.quarantine_retry = 1h;
+  PushGateway sink(std::move(options));
+  std::vector<Sample> samples;
+  for (int i = 0; i < 2000; ++i) {
+    samples.push_back({"large", MetricType::kGauge, 1, 0, {{"label", std::to_string(i) + std::string(50, 'x')}}});
+  }
+  samples.push_back({"small", MetricType::kGauge, 1});
+  const Snapshot group = Snap({{"a", {}}}, samples);
+  ASSERT_TRUE(sink.Push(group).ok());
+  EXPECT_EQ(sink.last_report().dropped_series, 2000U);
+  EXPECT_THAT(log.Warnings(), ElementsAre(AllOf(HasSubstr("\"large\" (2000 series"), HasSubstr("(status 413)"))));
+  ASSERT_TRUE(sink.Push(group).ok());
+  now_ += 1h;
+  ASSERT_TRUE(sink.Push(group).ok());
+  const auto has_large = HasSubstr("\nlarge{");
+  const auto has_small = HasSubstr("\nsmall 1\n");
+  EXPECT_THAT(peer.requests(), ElementsAre(AllOf(has_large, has_small), AllOf(Not(has_large), has_small),
+                                           AllOf(Not(has_large), has_small), AllOf(has_large, has_small)));
+  EXPECT_EQ(sink.last_report().dropped_series, 0U);
+}
+
 TEST_F(PushGatewayTest, ARedirectIsNamed) {
   for (int status : {301, 302, 307, 308}) {
     const std::string line = "HTTP/1.1 " + std::to_string(status) + " Moved\r\nContent-Length: 5\r\nConnection: close\r\n";

@@ -56,7 +56,8 @@ Status GroupReaper::DeleteAll(const std::string& job, milliseconds limit, size_t
   deleted = Delete(left(), limit, error).groups;
   const size_t still = left().size();
   if (still == 0) return Done{};
-  return Error{std::to_string(still) + " groups of the job are still on the gateway: " + error};
+  // It is not known of all that they have arrived.
+  return Error{std::to_string(still) + " groups of the job were not deleted, and may still be on the gateway: " + error};
 }
 
 // `groups` are sorted by gateway. The ledger is written once, at the end: an agent that is killed before deletes a group a

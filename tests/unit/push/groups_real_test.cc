@@ -236,7 +236,8 @@ TEST_F(RealGroupsTest, TheJobsEndReportsGroupsThatAreLeft) {
   TestAgent agent(gateway_.address());
   agent.Push(Of({Rank(0), Rank(1)}));
   gateway_.Kill();
-  EXPECT_THAT(agent.sink->DeleteGroups("job", 1s).error(), HasSubstr("2 groups of the job are still on the gateway"));
+  EXPECT_THAT(agent.sink->DeleteGroups("job", 1s).error(),
+              HasSubstr("2 groups of the job were not deleted, and may still be on the gateway: "));
   gateway_.Start();
   EXPECT_TRUE(agent.sink->DeleteGroups("job", 30s).ok());
 }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "base/owned_fd.h"
@@ -132,6 +133,9 @@ std::optional<ProcMemory> ProcReader::Memory(std::string_view who) {
   const auto virtual_pages = LeadingNumber(text);
   const auto resident_pages = LeadingNumber(text.substr(space + 1));
   if (!virtual_pages || !resident_pages) return std::nullopt;
+  if (*virtual_pages == 0) {
+    if (const std::string other = OtherThreadOf(who); !other.empty()) return Memory(other);
+  }
   return ProcMemory{static_cast<double>(*virtual_pages) * page, static_cast<double>(*resident_pages) * page};
 }
 
@@ -150,6 +154,24 @@ std::optional<ProcIo> ProcReader::Io(std::string_view who) {
 }
 
 std::optional<uint64_t> ProcReader::OpenFds(std::string_view who) {
+  const auto count = CountFds(who);
+  if (count.value_or(0) > 0) return count;
+  const std::string other = OtherThreadOf(who);
+  return other.empty() ? count : CountFds(other);
+}
+
+std::string ProcReader::OtherThreadOf(std::string_view who) const {
+  std::error_code error;  // there is no such process
+  const std::filesystem::path threads = std::filesystem::path(proc_) / who / "task";
+  std::filesystem::directory_iterator thread(threads, error);
+  for (; !error && thread != std::filesystem::directory_iterator(); thread.increment(error)) {
+    const std::string name = thread->path().filename();
+    if (name != who) return std::string(who) + "/task/" + name;
+  }
+  return "";
+}
+
+std::optional<uint64_t> ProcReader::CountFds(std::string_view who) {
   struct stat info {};
   if (size_is_count_ && stat(PathOf(who, "/fd"), &info) == 0 && info.st_size > 0) return static_cast<uint64_t>(info.st_size);
   const OwnedFd directory = OpenForReading(PathOf(who, "/fd"), O_DIRECTORY);

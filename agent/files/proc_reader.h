@@ -72,11 +72,16 @@ class ProcReader {
   // The start time of a process in seconds since 1970, by the current wall clock.
   std::optional<double> UnixTime(uint64_t start_ticks);
 
+  // Once the main thread has ended, the memory and the files of a process are those of its other threads only: one of them, as
+  // a name for Memory, OpenFds and Read. Empty: there is none.
+  [[nodiscard]] std::string OtherThreadOf(std::string_view who) const;
+
   // A whole file below `proc`; empty if there is none. Valid until the next call.
   std::string_view Read(std::string_view name, std::string_view more = "");
 
  private:
   const char* PathOf(std::string_view name, std::string_view more);
+  std::optional<uint64_t> CountFds(std::string_view who);
 
   const std::string proc_;
   bool size_is_count_ = false;     // of /proc/<pid>/fd

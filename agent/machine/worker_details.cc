@@ -61,7 +61,10 @@ void WorkerDetails::ReadMemory(std::span<const WatchedProcess> processes, TimePo
     if (memory_budget_.count() <= 0) return;
     const TimePoint began = clock_();
     const std::string pid = std::to_string(process.pid);
-    const auto bytes = Bytes(NumberOf(files_.Read("/proc/" + pid + "/smaps_rollup"), "Pss"));
+    auto bytes = Bytes(NumberOf(files_.Read("/proc/" + pid + "/smaps_rollup"), "Pss"));
+    if (const std::string other = bytes ? "" : proc_.OtherThreadOf(pid); !other.empty()) {
+      bytes = Bytes(NumberOf(files_.Read("/proc/" + other + "/smaps_rollup"), "Pss"));
+    }
     if (proc_.StatOf(process)) values_.at(process).proportional_bytes = bytes;
     memory_read_[process] = now;
     memory_budget_ -= clock_() - began;

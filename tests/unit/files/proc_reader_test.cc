@@ -2,9 +2,15 @@
 #include "files/proc_reader.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "file_tree.h"
 
@@ -20,6 +26,24 @@ TEST(ProcReader, OpenFilesAreCountedWhereSizesMeanNothing) {
   ProcReader proc(tree.path());
   EXPECT_EQ(proc.OpenFds("7"), 3U);
   EXPECT_EQ(proc.OpenFds("self"), 2U) << "without the one by which it reads them";
+}
+
+// As a program whose main thread calls pthread_exit.
+TEST(ProcReader, AProcessHasItsMemoryAndFilesAfterItsMainThreadHasEnded) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::thread([] { pause(); }).detach();
+    syscall(SYS_exit, 0);
+  }
+  const std::string who = std::to_string(child);
+  ProcReader proc;
+  while (proc.Stat(who)->state != 'Z') sched_yield();
+  EXPECT_GT(proc.Memory(who)->resident_bytes, 0);
+  EXPECT_GT(proc.OpenFds(who), 0U);
+  kill(child, SIGKILL);
+  while (proc.Stat(who)->threads > 1) sched_yield();
+  EXPECT_EQ(proc.Memory(who)->resident_bytes, 0) << "it is a zombie";
+  waitpid(child, nullptr, 0);
 }
 
 TEST(ProcReader, NothingIsKnownOfAProcessThatIsGone) {

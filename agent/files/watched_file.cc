@@ -1,5 +1,6 @@
 #include "files/watched_file.h"
 
+#include <string_view>
 #include <utility>
 
 #include "files/small_file.h"
@@ -33,10 +34,12 @@ Result<std::string> WatchedFile::ReadLine() {
   Result<std::string> text = Read();
   if (!text.ok()) return text;
   static constexpr char kWhitespace[] = " \t\r\n";
-  const std::string& content = text.value();
+  static constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // editors of Windows put it in front
+  std::string_view content = text.value();
+  if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
   const size_t begin = content.find_first_not_of(kWhitespace);
   if (begin == std::string::npos) return Fail("is empty");
-  std::string line = content.substr(begin, content.find_last_not_of(kWhitespace) + 1 - begin);
+  std::string line(content.substr(begin, content.find_last_not_of(kWhitespace) + 1 - begin));
   for (const char c : line) {
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
       return Fail("holds more than one line, or control characters; one line with the secret is expected");

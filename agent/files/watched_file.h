@@ -25,7 +25,7 @@ class WatchedFile {
 
   // The whole content. An error if the file is missing, empty, not a regular file, or larger than 1 MiB.
   Result<std::string> Read();
-  // The content without surrounding whitespace, for a secret. An error if it has more than one line.
+  // The content without surrounding whitespace and a byte order mark, for a secret. An error if it has more than one line.
   Result<std::string> ReadLine();
 
   [[nodiscard]] const std::string& path() const { return path_; }

@@ -37,6 +37,8 @@ TEST_F(WatchedFileTest, ReadsAgainWhatWasWrittenOver) {
   EXPECT_EQ(Line(), "first");
   Write("second-one\r\n");
   EXPECT_EQ(Line(), "second-one");
+  Write("\xEF\xBB\xBFwith-a-byte-order-mark\r\n");
+  EXPECT_EQ(Line(), "with-a-byte-order-mark");
 }
 
 // As a mounted secret is replaced: same size, and perhaps within one tick of the file system's clock.

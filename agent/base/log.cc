@@ -63,6 +63,8 @@ constexpr int kPatienceMilliseconds = 200;
 std::atomic<bool> reader_hangs = false;
 std::atomic<uint64_t> lines_lost = 0;
 
+std::atomic<uint64_t> lines_written[spdlog::level::n_levels];
+
 class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -81,6 +83,7 @@ class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
       if (size < 0 && errno != EINTR) return;
       at += size > 0 ? static_cast<size_t>(size) : 0;
     }
+    lines_written[message.level].fetch_add(1, std::memory_order_relaxed);  // a count, which orders nothing
   }
   void flush_() override {}
 };
@@ -130,14 +133,12 @@ Destinations& Log() {
 }
 
 constexpr spdlog::level::level_enum kCountedLevels[] = {spdlog::level::info, spdlog::level::warn, spdlog::level::err};
-std::atomic<uint64_t> lines_written[spdlog::level::n_levels];
 
 void WriteLine(const Output& output, spdlog::level::level_enum level, std::string_view event, std::string_view message) {
   // The pattern has the opening brace.
   const std::string line =
       output.format == LogFormat::kJson ? WriteJson({{"event", event}, {"message", message}}).substr(1) : OneLine(message);
   output.logger->log(level, spdlog::string_view_t(line.data(), line.size()));
-  lines_written[level].fetch_add(1, std::memory_order_relaxed);
 }
 
 // After a line, since only that tells whether stderr is read again.

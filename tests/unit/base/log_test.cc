@@ -76,16 +76,22 @@ class UnreadStderr {
 TEST_F(LogTest, AReaderThatHangsCostsLinesAndStopsNothing) {
   SetUpLog(LogLevel::kInfo, LogFormat::kText);
   UnreadStderr unread;
+  const auto written = [before = LogLinesWritten()] {
+    const auto now = LogLinesWritten();
+    return now[1].second - before[1].second;  // warnings
+  };
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) LogWarning("some.event", "lost");
   LogWarning("some.event", std::string(100'000, 'y'));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << "it is waited for once";
+  EXPECT_EQ(written(), 0U);
   EXPECT_THAT(unread.Read(), Not(HasSubstr("lost")));
   LogWarning("some.event", "read again");
   LogWarning("some.event", "and again");
   EXPECT_THAT(unread.Read(),
               MatchesRegex(".*warning: read again\n.*warning: 101 log lines were lost, because nothing read stderr\n"
                            ".*warning: and again\n"));
+  EXPECT_EQ(written(), 3U);
 }
 
 TEST_F(LogTest, ALineHasItsTimeInAnyYear) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,11 @@ bool OwnedByRootOrUs(const struct stat& info) { return info.st_uid == 0 || info.
 
 // No descriptor is lost if memory runs out: each has an owner.
 std::string OpenErrorText(const char* what, const std::string& path, int error, const char* setting) {
-  const bool limit = error == EMFILE || error == ENFILE;
-  return std::string("cannot ") + what + ' ' + path + ": " + std::strerror(error) +
-         (limit ? "; raise the limit on open files"
-                : "; create it, or set " + std::string(setting) + " to a directory of your own");
+  const std::string text = std::string("cannot ") + what + ' ' + path + ": " + std::strerror(error);
+  if (error == EMFILE || error == ENFILE) return text + "; raise the limit on open files";
+  const bool is_closed = std::string_view(what).starts_with("open") && (error == EACCES || error == EPERM);
+  return text + (is_closed ? "; make it accessible to this user" : "; create it") + ", or set " + setting +
+         " to a directory of your own";
 }
 
 std::string Attributes(const struct stat& info) {

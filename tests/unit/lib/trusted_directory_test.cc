@@ -86,6 +86,20 @@ TEST(TrustedPath, LinksOnTheWayAreFollowedIfTheyAreOursOrRoots) {
   EXPECT_NE(ErrorOf(root / "link/job").find("is a symbolic link of another user (4711)"), std::string::npos);
 }
 
+TEST(TrustedPath, ADirectoryThatIsClosedToThisUserNeedNotBeCreated) {
+  const TemporaryDirectory root;
+  std::filesystem::create_directories(root / "closed/job");
+  std::filesystem::permissions(root / "closed", std::filesystem::perms::none);
+  const uid_t user = geteuid();
+  ASSERT_EQ(chmod(root.path().c_str(), 0755), 0);
+  ASSERT_EQ(seteuid(user == 0 ? kOther : user), 0);  // root may open it
+  const std::string error = ErrorOf(root / "closed/job");
+  ASSERT_EQ(seteuid(user), 0);
+  std::filesystem::permissions(root / "closed", std::filesystem::perms::owner_all);
+  EXPECT_NE(error.find("Permission denied; make it accessible to this user, or set metrics_dir to"), std::string::npos)
+      << error;
+}
+
 TEST(TrustedPath, MayBeRelativeAndHaveNoMoreThanTwoMissingDirectories) {
   const TemporaryDirectory root;
   const std::filesystem::path before = std::filesystem::current_path();

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "remote/disk_queue.h"
+#include "trusted_file.h"
 
 namespace persia::agent {
 namespace {
@@ -58,7 +59,14 @@ Status DiskQueue::OpenDirectory() {
     return SystemError("cannot create " + path());
   }
   OwnedFd fd(openat(options_.directory_fd, options_.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return SystemError("cannot open " + path());
+  struct stat info {};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0) return SystemError("cannot open " + path());
+  metrics::FileTrust trust = metrics::TrustIn(options_.directory_fd);
+  trust.type = S_IFDIR;
+  trust.may_have_names = true;  // of its directories, too
+  if (const std::string distrust = metrics::DistrustOf(info, trust); !distrust.empty()) {
+    return Error{path() + " " + distrust + "; remove it"};
+  }
   directory_ = std::move(fd);
   return Done{};
 }

@@ -161,6 +161,21 @@ TEST_F(DiskQueueTest, ADroppedRequestInFlightIsNotSentAgain) {
   EXPECT_EQ(queue_->stats().dropped_samples.at("queue_bytes"), before + 5) << "counted once, by Finish";
 }
 
+// In a directory that a group shares, as its files.
+TEST_F(DiskQueueTest, ADirectoryOfAUserOutsideOfTheGroupIsRefused) {
+  const std::string path = temporary_ / "queue";
+  ASSERT_EQ(chmod(temporary_.path().c_str(), 02770), 0);
+  StartAgent();
+  queue_.reset();
+  if (chown(path.c_str(), 4711, 4712) != 0) {
+    ASSERT_NE(geteuid(), 0U);  // only root can give it away
+    return;
+  }
+  EXPECT_EQ(DiskQueue::Open(options_).error(), path + " belongs to another user (4711, group 4712); remove it");
+  ASSERT_EQ(chown(path.c_str(), 4711, getegid()), 0);
+  EXPECT_TRUE(DiskQueue::Open(options_).ok()) << "it is a member's";
+}
+
 TEST_F(DiskQueueTest, ExpiredRequestsAreDropped) {
   options_.max_age = std::chrono::minutes(10);
   StartAgent();

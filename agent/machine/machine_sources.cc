@@ -89,7 +89,7 @@ void MachineSources::FollowWorker(const WatchedProcess& worker) {
   const std::string pid = std::to_string(worker.pid);
   const bool shares_mounts = SharesNamespace(pid, "mnt");
   std::string membership(files_.Read("/proc/" + pid + "/cgroup"));
-  const bool is_known = worker == subject_.worker && membership == subject_.membership;
+  const bool is_known = worker == subject_.worker && membership == subject_.membership && !subject_.cgroup.empty();
   Subject subject{.worker = worker,
                   .membership = std::move(membership),
                   .cgroup = is_known ? subject_.cgroup : FindCgroup(files_, pid),

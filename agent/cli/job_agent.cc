@@ -144,11 +144,11 @@ void JobAgent::LogStart() const {
     LogWarning("report", SystemError("report_file: " + Quoted(report) + " cannot be written at the end").message);
   }
   const std::string pages = agent_->PageUrl();
-  LogInfo("agent.started", "job " + Quoted(options.job_name) + (continues_run_ ? " continues run " : " starts run ") +
-                               session_.run_id() + (pages.empty() ? "" : ", pages on " + pages + "/") + ", workers in " +
-                               session_.directory().path() +
-                               (options.has_gateway_address ? ", gateway " + options.gateway_address : "") +
-                               (config_.file.empty() ? "" : ", settings from " + config_.file));
+  LogInfo("agent.started",
+          "job " + Quoted(options.job_name) + (continues_run_ ? " continues run " : " starts run ") + session_.run_id() +
+              (pages.empty() ? "" : ", pages on " + pages + "/") + ", workers in " + session_.directory().path() +
+              (options.has_gateway_address || !options.Pushes() ? ", gateway " + options.gateway_address : "") +
+              (config_.file.empty() ? "" : ", settings from " + config_.file));
 }
 
 void JobAgent::Linger(SignalReader& signals, std::chrono::steady_clock::time_point until) {

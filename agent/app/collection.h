@@ -67,9 +67,9 @@ class Collection {
   void End();
 
   [[nodiscard]] Summary summary() const;
-  // Whether nothing has happened in the job for ten seconds: processes run, no value of them has changed, none is in a phase,
+  // Whether nothing has happened in the job for kQuietAfter: processes run, no value of them has changed, none is in a phase,
   // none has come or gone.
-  [[nodiscard]] bool IsQuiet() const { return clock_.Now() - happened_at_ >= std::chrono::seconds(10); }
+  [[nodiscard]] bool IsQuiet() const { return clock_.Now() - happened_at_ >= kQuietAfter; }
   // As SegmentSource. REQUIRES: the last Collect has returned.
   [[nodiscard]] std::set<std::string> CountedFiles() const { return segments_.CountedFiles(); }
 
@@ -86,6 +86,8 @@ class Collection {
   void ReportLeftOut();
   OwnSnapshots CollectOwn(Depth depth);
   OwnSnapshots CollectSlow();
+
+  static constexpr std::chrono::seconds kQuietAfter{10};
 
   const AgentSetup& setup_;
   Clock& clock_;

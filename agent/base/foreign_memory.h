@@ -4,8 +4,8 @@
 //   Result<State> state = share.Charge(path, [&] { return Parse(ReadFile(path)); });
 //
 // A share has what Charge's call allocates, less what it frees, until the share is destroyed: keep it as long as the result.
-// All shares together stay below the limit, so a parser needs none. Thread safety: a share is used by one thread at a time;
-// static functions by any.
+// All shares together stay below the limit, so no parser needs a limit of its own. Thread safety: a share is used by one thread
+// at a time; static functions by any.
 #pragma once
 
 #include <cstddef>

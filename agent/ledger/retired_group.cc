@@ -67,7 +67,8 @@ std::string SeriesKey(uint32_t family, uint32_t ordinal, std::string_view labels
 RetiredGroup::RetiredGroup(SegmentIdentity identity, size_t number)
     : identity_(std::move(identity)), id_("retired " + std::to_string(number)) {}
 
-// The copies are measured: of labels, six remain after a scrape, and up to nine are there while a new layout is made.
+// The copies: of labels, six remain after a scrape, as measured; nine leave room for those that live while a new layout is
+// made.
 uint64_t RetiredGroup::bytes() const {
   constexpr uint64_t kTextCopies = 9;
   constexpr uint64_t kCellCopies = 3;

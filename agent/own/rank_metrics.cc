@@ -9,16 +9,25 @@
 namespace persia::agent {
 namespace {
 
-constexpr LayoutBuilder::Family kRankFamilies[] = {
-    {"persia_gauge_nan_series", MetricType::kGauge, "Series of the rank's gauge that are NaN. Absent if none is."},
-    {"persia_hang", MetricType::kGauge,
-     "For how long the other ranks of this agent have waited for the rank in the phase sync. Absent if they do not."},
-    {"persia_rank_in_phase_seconds", MetricType::kGauge, "For how long the rank has been in the phase in which it is."},
-    {"persia_rank_phase_seconds_per_step", MetricType::kGauge,
-     "The time of a step that the rank spends in the phase, as of the last steps. In sync, it waits for others."},
-    {"persia_straggler", MetricType::kGauge,
-     "Seconds a step that the job loses by the rank, which is longer in the phase than the other ranks of this agent. Absent "
-     "if they do not wait for it."},
+struct RankFamily {
+  LayoutBuilder::Family family;
+  const char* label;
+};
+
+constexpr RankFamily kRankFamilies[] = {
+    {{"persia_gauge_nan_series", MetricType::kGauge, "Series of the rank's gauge that are NaN. Absent if none is."}, "gauge"},
+    {{"persia_hang", MetricType::kGauge,
+      "For how long the other ranks of this agent have waited for the rank in the phase sync. Absent if they do not."},
+     "phase"},
+    {{"persia_rank_in_phase_seconds", MetricType::kGauge, "For how long the rank has been in the phase in which it is."},
+     "phase"},
+    {{"persia_rank_phase_seconds_per_step", MetricType::kGauge,
+      "The time of a step that the rank spends in the phase, as of the last steps. In sync, it waits for others."},
+     "phase"},
+    {{"persia_straggler", MetricType::kGauge,
+      "Seconds a step that the job loses by the rank, which is longer in the phase than the other ranks of this agent. Absent "
+      "if they do not wait for it."},
+     "phase"},
 };
 
 }  // namespace
@@ -67,8 +76,8 @@ std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report, c
 void RankMetrics::MakeLayout() {
   LayoutBuilder builder;
   for (size_t number = 0; number < kFamilyCount; ++number) {
-    const char* const label = number == 0 ? "gauge" : "phase";
-    for (const auto& [identity, of] : shown_[number]) builder.Add(identity, kRankFamilies[number], {{label, of}});
+    const auto& [family, label] = kRankFamilies[number];
+    for (const auto& [identity, of] : shown_[number]) builder.Add(identity, family, {{label, of}});
   }
   layout_ = std::move(builder).Build();
 }

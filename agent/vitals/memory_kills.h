@@ -2,7 +2,7 @@
 //
 //   MemoryKills kills;
 //   kills.Restore(former_counts);
-//   kills.Note("/sys/fs/cgroup/job", 3, now);       // now and then, and before the ends of a collection
+//   kills.Note("/sys/fs/cgroup/job", 3, now);       // in full collections, and before the ends of any one
 //   if (kills.Take("/sys/fs/cgroup/job", now)) ...  // a process of that cgroup ended by SIGKILL: the kernel did it
 //
 // A count rises before the process ends, by some collections if it has much memory to give back. So a kill waits for its

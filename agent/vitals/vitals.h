@@ -4,7 +4,7 @@
 //   Vitals vitals({.directory = job_directory});
 //   vitals.Restore(kills_of_the_former_agent);
 //   vitals.Describe(ends, now);                  // in each collection: the ends that it found
-//   vitals.Look(processes, now);                 // and then, now and then, the processes that live
+//   vitals.Look(processes, now);                 // and then, in full collections, the processes that live
 //   vitals.kills()                               // for the state
 //
 // Files outside of /proc, the cgroups and the job's directory are touched only in threads of their own, since their filesystem

@@ -66,7 +66,7 @@ class History {
   [[nodiscard]] std::chrono::milliseconds Step() const PERSIA_REQUIRES(mutex_);
   void DropOldest() PERSIA_REQUIRES(mutex_);
   void DropNewest() PERSIA_REQUIRES(mutex_);
-  // Whether the entry has the layout of the one before it, and counts no layout of its own.
+  // Whether the entry shares the layout of the one before it: the layout then counts once for both.
   [[nodiscard]] bool SharesLayout(size_t entry) const PERSIA_REQUIRES(mutex_);
 
   mutable Mutex mutex_;

@@ -100,7 +100,7 @@ def own_metrics():
     more = [per_second, query(" / ".join(mean), "mean of the histogram")]
     about = "A gauge; or a counter's rate; or a histogram's mean."
     return [
-        chart("Loss", "Gauges with loss in their name: highest, median and lowest of the ranks. And on how many ranks a gauge is NaN, whatever its name.", "short", losses, (12, 8), signed=True),
+        chart("Loss", "Gauges with loss in their name: highest, median and lowest of the ranks; and the number of ranks on which a gauge of any name is NaN.", "short", losses, (12, 8), signed=True),
         repeated(band_chart("$own_metric", about, "short", value, more, (12, 8), signed=True), "own_metric", 2),
     ]
 

@@ -44,6 +44,7 @@ def evaluate(number):
 
 steps = Counter("tool", "steps_total", "Steps of the tool.")
 loss = Gauge("tool", "loss", "Loss of the tool.")
+Gauge("tool", "first_loss", "Loss of the first step, which a collection may miss.").set(1)
 for number in range(30):
     steps.inc()
     loss.set(1 / (1 + number))

@@ -20,7 +20,7 @@ One thread copies all registries. A collector that raises affects only itself; o
 prometheus_client is dropped, so is its copy. A copy takes about 10 µs for each sample, and holds Python's global lock for that time: with 1,000 samples and a
 copy each second, 1 % of a core. At exit, the last copies get two seconds.
 
-A fork waits for a copy in progress, at most a second. A forked child copies nothing, unless it makes a RegistryCopy of its own. If a process
+A fork waits for a copy in progress, at most a second. A forked child copies nothing, unless it makes its own RegistryCopy. If a process
 ends by `os._exit`, its counts since the last copy are lost, except in a child of multiprocessing.
 
 Thread safety: any method, from any thread.

@@ -60,7 +60,7 @@ class CounterValue(_Number, _native.ClientCounter):
 
 
 class LastGaugeValue(_Number, _native.ClientGauge):
-    """The value of a gauge that prometheus_client lets nobody increment: of the modes "mostrecent"."""
+    """The value of a gauge with a mode "mostrecent", which prometheus_client does not let a program increment."""
 
     __slots__ = ("_exemplar",)
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exposure/identities.h"
+#include "net/http_client.h"
 
 namespace persia::agent {
 
@@ -18,7 +19,7 @@ Identity AgentIdentity(const AgentSetup& setup) {
 Pusher::Pace PaceOf(const AgentOptions& options) {
   return {.interval = options.push_interval,
           .last_push = options.push_timeout,
-          .last_push_if_away = std::min(options.push_timeout, options.connect_timeout)};
+          .last_push_if_away = std::min(options.push_timeout, HttpClient::Options{}.connect_timeout)};
 }
 
 }  // namespace persia::agent

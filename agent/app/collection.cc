@@ -22,8 +22,12 @@ constexpr std::chrono::milliseconds kStatePatience(2000);
 
 SeriesLimits LimitsOf(const AgentOptions& options) {
   return {.series = options.max_series,
-          .series_of_instance = options.max_series_per_instance,
-          .label_value_bytes = options.max_label_value_bytes};
+          .series_of_instance = options.max_series_per_instance};
+}
+
+// Reading a device may take milliseconds, and its values are means over a second or more.
+std::chrono::milliseconds GpuInterval(const AgentOptions& options) {
+  return std::min<std::chrono::milliseconds>(options.push_interval, std::chrono::seconds(5));
 }
 
 // A snapshot of a job that another agent collects has none.
@@ -139,7 +143,7 @@ void Collection::Use(const AgentOptions& options) {
   segments_.SetNaming(NamingOf(options));
   UseMachine(options);
   gpus_are_used_ = true;
-  gpus_.Use(options.gpu == GpuMode::kAuto, options.gpu_interval);
+  gpus_.Use(options.gpu == GpuMode::kAuto, GpuInterval(options));
 }
 
 // `once` has no second collection for the values of the thread.
@@ -253,7 +257,7 @@ void Collection::TakeEvents() {
 void Collection::LookAtGpus() {
   if (setup_.view) return;
   if (!std::exchange(gpus_are_used_, true)) {
-    gpus_.Use(setup_.options.gpu == GpuMode::kAuto, setup_.options.gpu_interval);
+    gpus_.Use(setup_.options.gpu == GpuMode::kAuto, GpuInterval(setup_.options));
   }
   gpus_.Look(segments_.processes());
   event_log_.Add(gpus_.TakeEvents());
@@ -337,7 +341,7 @@ void Collection::ReportLeftOut() {
   const SeriesLeftOut& left_out = segments_.stats().left_out;
   own_.SetDroppedSeries("max_series", left_out.agent_limit);
   own_.SetDroppedSeries("max_series_per_instance", left_out.instance_limit);
-  own_.SetDroppedSeries("max_label_value_bytes", left_out.label_value_limit);
+  own_.SetDroppedSeries("label_value_bytes", left_out.label_value_limit);
   own_.SetDroppedSeries("families", left_out.family_limit);
   own_.SetQuarantinedSeries("definition", left_out.definition);
   own_.SetQuarantinedSeries("collision", left_out.collision);

@@ -16,7 +16,6 @@ Pusher::Target MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
   if (!options.Pushes()) return {};
   PushGateway::Options push;
   push.address = GatewayAddress::Parse(options.gateway_address).value();
-  push.http.connect_timeout = options.connect_timeout;
   push.http.total_timeout = options.push_timeout;
   push.http.access = options.gateway_access;
   const Proxy proxy = ProxyFor(options.gateway_proxy, push.address.scheme() == "https", ProcessEnvironment());
@@ -24,8 +23,7 @@ Pusher::Target MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
   push.http.no_proxy = proxy.no_proxy;
   push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
   push.time_budget = options.push_timeout;
-  push.format = options.push_format;
-  push.max_push_bytes = options.max_push_bytes;
+  push.format = PushFormat::Choice::kAuto;
   push.ledger = &ledger;
   push.delete_absent_groups = options.on_instance_end == OnInstanceEnd::kDelete;
   // Most jobs that set no gateway have none.
@@ -35,8 +33,8 @@ Pusher::Target MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
 
 bool HaveSameGateway(const AgentOptions& a, const AgentOptions& b) {
   return a.gateway_address == b.gateway_address && a.has_gateway_address == b.has_gateway_address &&
-         a.gateway_access == b.gateway_access && a.gateway_proxy == b.gateway_proxy && a.connect_timeout == b.connect_timeout &&
-         a.push_timeout == b.push_timeout && a.push_format == b.push_format && a.max_push_bytes == b.max_push_bytes;
+         a.gateway_access == b.gateway_access && a.gateway_proxy == b.gateway_proxy &&
+         a.push_timeout == b.push_timeout;
 }
 
 std::string OwnAddress(const AgentOptions& options) {

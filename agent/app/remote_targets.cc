@@ -52,9 +52,7 @@ std::string RemoteTargets::FileName(const RemoteWriteTarget& settings) const {
 void RemoteTargets::Apply(const AgentOptions& options) {
   if (state_.directory_fd < 0) return;  // without a state there is no queue
   std::vector<Target> former = targets();
-  const auto is = [&options](const Target& target, const RemoteWriteTarget& wanted) {
-    return target.settings == wanted && target.connect_timeout == options.connect_timeout;
-  };
+  const auto is = [](const Target& target, const RemoteWriteTarget& wanted) { return target.settings == wanted; };
   const bool same = std::equal(former.begin(), former.end(), options.remote_write.begin(), options.remote_write.end(), is);
   if (same) return;
   std::vector<Target> next;
@@ -77,7 +75,7 @@ void RemoteTargets::Apply(const AgentOptions& options) {
   former.clear();
   for (const RemoteWriteTarget& settings : options.remote_write) {
     if (std::any_of(next.begin(), next.end(), [&](const Target& t) { return is(t, settings); })) continue;
-    Target target{.settings = settings, .connect_timeout = options.connect_timeout, .before = before[settings.name]};
+    Target target{.settings = settings, .before = before[settings.name]};
     target.sink = Open(target, /*log_failure=*/true);
     next.push_back(std::move(target));
   }
@@ -99,7 +97,6 @@ std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool log_
   options.endpoint = {.name = settings.name, .url = settings.url, .headers = settings.headers};
   options.endpoint.follow_redirects = settings.follow_redirects;
   HttpClient::Options& http = options.endpoint.http;
-  http.connect_timeout = target.connect_timeout;
   http.total_timeout = settings.timeout;
   http.user_agent = user_agent_;
   http.access = settings.access;

@@ -48,7 +48,6 @@ class RemoteTargets {
  private:
   struct Target {
     RemoteWriteTarget settings;
-    std::chrono::milliseconds connect_timeout{};
     std::shared_ptr<RemoteWrite> sink{};  // null: it is off
     RemoteWrite::Stats before{};          // counts of the targets of this name before a reload
   };

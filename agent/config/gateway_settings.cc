@@ -36,11 +36,8 @@ std::vector<std::string> CheckAccess(const GatewayAccessOptions& access) {
 }
 
 void CheckGatewayProxy(const ProxySettings& proxy, std::vector<std::string>& errors) {
-  if (proxy.from_environment && !(proxy.url.empty() && proxy.no_proxy.empty())) {
-    errors.emplace_back(
-        "gateway_proxy_from_environment is set, and so is gateway_proxy_url or gateway_no_proxy; leave one out");
-  } else if (proxy.url.empty() && !proxy.no_proxy.empty()) {
-    errors.emplace_back("gateway_no_proxy is set, but gateway_proxy_url is not");
+  if (proxy.from_environment && !proxy.url.empty()) {
+    errors.emplace_back("gateway_proxy_from_environment and gateway_proxy_url are both set; leave one out");
   }
 }
 

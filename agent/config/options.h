@@ -14,7 +14,6 @@
 #include "naming/mapping_rules.h"
 #include "net/gateway_access.h"
 #include "net/proxy_environment.h"
-#include "push/push_format.h"
 #include "remote/relabel.h"
 
 namespace persia::agent {
@@ -69,8 +68,6 @@ struct AgentOptions {
       300'000};  // how long gauges of ended processes are exposed, and instances without a process
   std::optional<std::chrono::milliseconds> hang_after{};  // none: by the job's rhythm. 0: no process is judged
   GpuMode gpu = GpuMode::kAuto;
-  std::chrono::milliseconds gpu_interval{5'000};
-
   bool machine_metrics = true;  // cgroup, pressure, filesystems, network, and costly values of workers are read
 
   // PushGateway.
@@ -81,15 +78,12 @@ struct AgentOptions {
   GatewayAccessOptions gateway_access;
   ProxySettings gateway_proxy;
   std::chrono::milliseconds push_interval{10'000};  // of collections, and of pushes
-  std::chrono::milliseconds connect_timeout{3'000};
   std::chrono::milliseconds push_timeout{10'000};           // also limits the last push
   std::optional<std::chrono::milliseconds> finish_timeout;  // of the agent after exec's command has ended
   [[nodiscard]] std::chrono::milliseconds FinishTimeout() const {
     return finish_timeout.value_or(push_timeout + std::chrono::seconds(1));
   }
   std::chrono::milliseconds linger{0};  // how long the agent goes on after exec's command has ended
-  PushFormat::Choice push_format = PushFormat::Choice::kAuto;
-  uint64_t max_push_bytes = 64 << 20;  // of a group; above it, whole families are left out
   OnJobEnd on_job_end = OnJobEnd::kKeep;
   OnInstanceEnd on_instance_end = OnInstanceEnd::kDelete;
 
@@ -109,7 +103,6 @@ struct AgentOptions {
   // Limits for exposed series; series beyond them are left out.
   uint64_t max_series = 200'000;
   uint64_t max_series_per_instance = 50'000;
-  uint64_t max_label_value_bytes = 1024;
   uint64_t max_foreign_bytes = 256 << 20;  // of memory, for what others have written
 
   // Pages.

@@ -98,9 +98,6 @@ constexpr Setting kSettings[] = {
       .key = "gateway_address", .flag = "--gateway", .environment = "PERSIA_METRICS_GATEWAY_ADDR", .placeholder = "ADDRESS",
       .help = "PushGateway: host:port, a URL, or off", .default_text = "metrics_gateway:9091",
       .group = "Gateway", .reloadable = true, .decides = Output::kGateway, .kind = ValueKind::kTextList, .copy = CopyGatewayAddress})),
-    Bind<Seconds{100, 300'000}, &AgentOptions::connect_timeout>({
-      .key = "connect_timeout_seconds", .flag = "--connect-timeout", .placeholder = "DURATION",
-      .help = "Timeout for a connection to the gateway", .default_text = "3", .group = "Gateway", .reloadable = true}),
     Bind<Seconds{100, 300'000}, &AgentOptions::push_timeout>({
       .key = "push_timeout_seconds", .flag = "--push-timeout", .placeholder = "DURATION",
       .help = "Timeout for a push, also for the last one", .default_text = "10", .group = "Gateway", .reloadable = true}),
@@ -111,14 +108,6 @@ constexpr Setting kSettings[] = {
     Bind<Seconds{0, 86'400'000}, &AgentOptions::linger>({
       .key = "linger_seconds", .flag = "--linger", .environment = "PERSIA_METRICS_LINGER", .placeholder = "DURATION",
       .help = "How long exec's agent serves its pages after the command has ended", .default_text = "0", .group = "Pages"}),
-    Bind<ParseWord<PushFormat::Choice>, &AgentOptions::push_format>({
-      .key = "push_format", .flag = "--push-format", .placeholder = "auto|text|protobuf",
-      .help = "Format of a push; auto: protobuf for a PushGateway, else text", .default_text = "auto", .group = "Gateway",
-      .reloadable = true}),
-    Bind<Bytes{65536, 1ULL << 32}, &AgentOptions::max_push_bytes>({
-      .key = "max_push_bytes", .flag = "--max-push-bytes", .placeholder = "SIZE",
-      .help = "Size limit of a pushed group; above it, whole families are left out", .default_text = "67108864", .group = "Gateway",
-      .reloadable = true}),
     Bind<ParseFileName, &AgentOptions::gateway_access, &GatewayAccessOptions::ca_file>({
       .key = "gateway_ca_file", .flag = "--gateway-ca-file", .environment = "PERSIA_METRICS_GATEWAY_CA_FILE", .placeholder = "FILE",
       .help = "CA certificates for the gateway, PEM; none: the system's", .default_text = "none", .group = "Gateway", .reloadable = true,
@@ -158,10 +147,6 @@ constexpr Setting kSettings[] = {
       .key = "gateway_proxy_url", .flag = "--gateway-proxy-url", .environment = "PERSIA_METRICS_GATEWAY_PROXY_URL", .placeholder = "URL",
       .help = "Proxy through which the gateway is reached: http, https or socks5", .default_text = "none", .group = "Gateway",
       .reloadable = true, .decides = Output::kGateway})),
-    Bind<ParseText, &AgentOptions::gateway_proxy, &ProxySettings::no_proxy>({
-      .key = "gateway_no_proxy", .flag = "--gateway-no-proxy", .environment = "PERSIA_METRICS_GATEWAY_NO_PROXY", .placeholder = "HOSTS",
-      .help = "Hosts, domains and networks that are reached without it, separated by commas", .default_text = "none", .group = "Gateway",
-      .reloadable = true, .decides = Output::kGateway}),
     Bind<ParseBoolean, &AgentOptions::gateway_proxy, &ProxySettings::from_environment>({
       .key = "gateway_proxy_from_environment", .flag = "--gateway-proxy-from-environment",
       .environment = "PERSIA_METRICS_GATEWAY_PROXY_FROM_ENVIRONMENT", .placeholder = "BOOL",
@@ -201,9 +186,6 @@ constexpr Setting kSettings[] = {
     Bind<Count{1, 100'000'000}, &AgentOptions::max_series_per_instance>({
       .key = "max_series_per_instance", .flag = "--max-series-per-instance", .placeholder = "N",
       .help = "The same limit for one instance (role and replica)", .default_text = "50000", .group = "Limits", .reloadable = true}),
-    Bind<Bytes{16, 65536}, &AgentOptions::max_label_value_bytes>({
-      .key = "max_label_value_bytes", .flag = "--max-label-value-bytes", .placeholder = "SIZE",
-      .help = "A series with a longer label value is left out", .default_text = "1024", .group = "Limits", .reloadable = true}),
     Bind<Bytes{32 << 20, 1ULL << 40}, &AgentOptions::max_foreign_bytes>({
       .key = "max_foreign_bytes", .flag = "--max-foreign-bytes", .placeholder = "SIZE",
       .help = "Memory for files of state, and for segments of ended processes and of other users", .default_text = "268435456",
@@ -247,9 +229,6 @@ constexpr Setting kSettings[] = {
     Bind<ParseWord<GpuMode>, &AgentOptions::gpu>({
       .key = "gpu", .flag = "--gpu", .environment = "PERSIA_METRICS_GPU", .placeholder = "auto|off",
       .help = "Whether GPUs are read, if there are any", .default_text = "auto", .group = "Job", .reloadable = true}),
-    Bind<Seconds{100, 3'600'000}, &AgentOptions::gpu_interval>({
-      .key = "gpu_interval_seconds", .flag = "--gpu-interval", .placeholder = "DURATION", .help = "How often GPUs are read",
-      .default_text = "5", .group = "Job", .reloadable = true}),
     Bind<ParseLabel, &AgentOptions::labels>({
       .key = "labels", .flag = "--label", .placeholder = "NAME=VALUE", .help = "Label for each series; may be repeated",
       .default_text = "none", .group = "Labels", .reloadable = true, .kind = ValueKind::kLabels}),

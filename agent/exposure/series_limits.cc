@@ -30,7 +30,7 @@ void SeriesLimiter::Report(const std::vector<Identity>& identities, Diagnostics&
   for (const auto& [name, label] : long_labels_) {
     diagnostics.Report("limit", "series of " + name + " are left out: values of their label " + label + " have more than " +
                                     std::to_string(limits_.label_value_bytes) +
-                                    " bytes; shorten the values, or raise max_label_value_bytes");
+                                    " bytes; shorten the values");
   }
   for (const auto& [index, name] : over_limit_) {
     const bool of_instance = series_of_[index] >= limits_.series_of_instance;

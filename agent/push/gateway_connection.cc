@@ -19,7 +19,7 @@ constexpr size_t kMostQuotedBytes = 500;
 // What to do about a status that the address or the settings cause.
 std::string_view RemedyFor(int status) {
   if (status == 404 || status == 405) return "; gateway_address must be the address of a PushGateway, without /metrics";
-  if (status == 413) return "; set max_push_bytes below the limit of that server, or raise the limit";
+  if (status == 413) return "; raise the limit of that server (in nginx, client_max_body_size)";
   return "";
 }
 

@@ -26,9 +26,9 @@ PIPE_LINES = 4_500_000
 
 
 class _Keeper(http.server.ThreadingHTTPServer):
-    """A gateway that records pushes, to repeat them."""
+    """A gateway that records pushes, to repeat them. It understands protobuf, or only text."""
 
-    def __init__(self):
+    def __init__(self, takes_protobuf):
         self.pushed = {}  # path: (headers, body)
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -40,7 +40,7 @@ class _Keeper(http.server.ThreadingHTTPServer):
                 self.answer()
 
             def do_GET(self):
-                self.answer(b'{"status": "success", "data": {"build_information": {}}}' if "status" in self.path else b"")
+                self.answer(b'{"status": "success", "data": {"build_information": {}}}' if takes_protobuf and "status" in self.path else b"")
 
             do_POST = do_PUT
 
@@ -57,15 +57,15 @@ class _Keeper(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
-def push_as_sent(build, directory, segments, push_format):
+def push_as_sent(build, directory, segments, takes_protobuf):
     """{path: (headers, body)} of one push of the job."""
-    keeper = _Keeper()
-    options = [f"--gateway=127.0.0.1:{keeper.server_port}", "--push-interval=1", "--history=0", f"--push-format={push_format}"]
+    keeper = _Keeper(takes_protobuf)
+    options = [f"--gateway=127.0.0.1:{keeper.server_port}", "--push-interval=1", "--history=0"]
     try:
         with Agent(build, directory, segments, *options) as agent:
             wait_until(lambda: agent.pushes() >= 2, "two pushes", 60)
         content_types = {headers["Content-Type"].partition(";")[0] for headers, _ in keeper.pushed.values()}
-        assert content_types == {"text/plain" if push_format == "text" else "application/vnd.google.protobuf"}, content_types
+        assert content_types == {"application/vnd.google.protobuf" if takes_protobuf else "text/plain"}, content_types
         return keeper.pushed
     finally:
         keeper.shutdown()
@@ -114,9 +114,9 @@ def push(build):
     """Measures pushes of an otherwise idle agent, in turns with curl's, and its memory."""
     results = collections.defaultdict(list)
     with folders() as (directory, segments), Workers(build, segments, SERIES, PROCESSES) as workers:
-        texts = push_as_sent(build, directory, segments, "text")
+        texts = push_as_sent(build, directory, segments, takes_protobuf=False)
         lines = sum(not line.startswith(b"#") for _, body in texts.values() for line in body.splitlines())
-        pushed = push_as_sent(build, directory, segments, "auto")
+        pushed = push_as_sent(build, directory, segments, takes_protobuf=True)
         with Gateway(directory) as gateway, tempfile.TemporaryDirectory(dir="/dev/shm") as bodies:
             options = [f"--gateway={gateway.address}", f"--push-interval={PUSH_SECONDS}", "--history=0"]
             with Agent(build, directory, segments, *options) as agent:

@@ -84,7 +84,6 @@ class Job:
             "--mapping-file": Path(__file__).with_name("mapping.yaml"),
             "--listen": self.agent_address,
             "--push-interval": PUSH_INTERVAL,
-            "--connect-timeout": 1,
             "--push-timeout": 5,
         }
         if self.state_elsewhere:

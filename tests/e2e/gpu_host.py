@@ -47,7 +47,7 @@ class GpuHost:
         elif library is not None:
             place.write_text(library)
         self._monkeypatch.setenv("LD_LIBRARY_PATH", str(self._folder))
-        flags = {"--gpu-interval": "0.1", **dict(flag.split("=") for flag in flags)}
+        flags = {"--push-interval": "0.1", **dict(flag.split("=") for flag in flags)}
         self.agent = self.job.agent(*(f"{name}={value}" for name, value in flags.items()))
         return self.agent
 

@@ -59,7 +59,7 @@ def assert_created(body, tmp_path, before, after):
 
 
 def test_a_gateway_passes_on_when_counts_began(job, gateway, tmp_path):
-    agent = job.agent("--push-format=protobuf", "--push-interval=0.2")
+    agent = job.agent("--push-interval=0.2")
     wait_until(agent.metrics, "a collection without the worker")
     worker, before, after = counting_worker(job)
     gateway.wait_for("my_app_loss", 0.5)

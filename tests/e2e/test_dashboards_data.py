@@ -118,7 +118,7 @@ def run(tmp_path_factory):
     def agent(job, command, env, *flags):
         address = f"127.0.0.1:{free_port()}"
         env = {**env, **drivers[job].environment}
-        usual = ["--gpu-interval=0.5", f"--job={job}", f"--gateway={gateway.address}", f"--metrics-dir={segments[job]}", f"--listen={address}", "--push-interval=0.5"]
+        usual = [f"--job={job}", f"--gateway={gateway.address}", f"--metrics-dir={segments[job]}", f"--listen={address}", "--push-interval=0.5"]
         return Agent(["exec", *usual, *flags, "--", *command], directory / f"{job}.log", env, address)
 
     try:

@@ -114,7 +114,7 @@ COUNTED = "until test -e {0}; do sleep 0.01; done"
 
 
 def test_what_people_write_costs_no_metrics_and_the_command_needs_no_separator(job, started, tmp_path):
-    flags = ["--log-level", "warn", "--max-push-bytes", "64MiB", "--gauge-ttl", "1m30s", "--web.enable-lifecycle"]
+    flags = ["--log-level", "warn", "--max-segment-bytes", "64MiB", "--gauge-ttl", "1m30s", "--web.enable-lifecycle"]
     address = f"127.0.0.1:{free_port()}"
     command = ["sh", "-c", f"echo it ran; {COUNTED.format(tmp_path / 'end')}; exit 5"]
     agent = Agent(["exec", *job.flags(address, ["--push-interval=0.2"]), *flags, *command], tmp_path / "exec.log", environment(), address)
@@ -173,7 +173,7 @@ def test_the_log_tells_a_new_run_from_one_that_goes_on(job):
 
 def test_unreachable_gateway_does_not_change_the_exit_code(job, gateway):
     gateway.kill()
-    agent = job.exec_worker("--connect-timeout=0.2", "--push-timeout=0.5")
+    agent = job.exec_worker("--push-timeout=0.5")
     agent.tell("count my_app batches 1")
     assert agent.leave() == 0
 

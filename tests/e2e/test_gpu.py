@@ -315,15 +315,15 @@ def test_without_a_library_there_is_no_process_no_thread_and_no_metric(host):
 
 def test_a_reload_switches_it_off_and_on(host, tmp_path):
     settings = tmp_path / "settings.yaml"
-    settings.write_text("PersiaMetricsConfig: {gpu: auto, gpu_interval_seconds: 0.1}\n")
+    settings.write_text("PersiaMetricsConfig: {gpu: auto}\n")
     host.describe()
     agent = host.start(flags=[f"--config={settings}"])
     host.wait_for_ranks(gpu_0="no_rank")
     reader = host.reader()
-    settings.write_text("PersiaMetricsConfig: {gpu: off, gpu_interval_seconds: 0.1}\n")
+    settings.write_text("PersiaMetricsConfig: {gpu: off}\n")
     agent.signal(signal.SIGHUP)
     host.wait_for(lambda: not Path(f"/proc/{reader}").exists() and not family_names(host.metrics()), "the end of the reader")
-    settings.write_text("PersiaMetricsConfig: {gpu: auto, gpu_interval_seconds: 0.2}\n")
+    settings.write_text("PersiaMetricsConfig: {gpu: auto}\n")
     agent.signal(signal.SIGHUP)
     host.wait_for_ranks(gpu_0="no_rank")
     host.check(READING + READING)

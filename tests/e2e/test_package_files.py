@@ -79,8 +79,8 @@ def test_each_command_completes_its_own_flags(complete, command):
 
 
 def test_values_complete(complete):
-    assert complete("run", "--push-format", "") == {"auto", "text", "protobuf"}
-    assert complete("run", "--push-format=te") == {"text"}
+    assert complete("run", "--on-job-end", "") == {"keep", "delete"}
+    assert complete("run", "--on-job-end=de") == {"delete"}
     assert complete("run", "--config", "config/global") == {"config/global_config.yaml"}
     assert complete("run", "--state-dir", "conf") == {"config"}
     assert complete("run", "--job", "") == set()

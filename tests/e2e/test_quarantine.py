@@ -2,7 +2,9 @@
 
 import urllib.request
 
+import pytest
 from servers import wait_until
+from tls import Proxy
 
 
 def put(gateway, path, text):
@@ -33,8 +35,17 @@ def test_offenders_are_held_back_and_all_else_arrives(job, gateway):
         assert len([line for line in lines_with(agent, "the gateway refuses ") if f'"{name}"' in line]) == 1
 
 
-def test_a_label_for_each_step_costs_its_family_and_not_the_group(job, gateway):
-    agent = job.agent("--max-push-bytes=65536")
+@pytest.fixture
+def small_gateway(gateway):
+    """The gateway behind a proxy that takes at most 64 KiB, which nginx calls `client_max_body_size`."""
+    proxy = Proxy(gateway.port)
+    proxy.most_bytes = 65536
+    yield proxy
+    proxy.stop()
+
+
+def test_a_label_for_each_step_costs_its_family_and_not_the_group(job, gateway, small_gateway):
+    agent = job.agent(f"--gateway=127.0.0.1:{small_gateway.port}")
     worker = job.worker()
     worker.tell("count my_app good 1")
     for step in range(1200):

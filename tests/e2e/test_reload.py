@@ -206,31 +206,3 @@ def test_reloads_that_pile_up_lose_nothing(other_gateway, bare_job, settings, ga
         worker.tell("count my_app batches 1")
     gateway.wait_for("my_app_batches", 21)
     wait_until(lambda: reloads(agent, "success") == 21, "a scrape that shows the last reload")
-
-
-def of_the_trainer(gateway):
-    """The gateway's series of the test's worker, without the agent's own measurements of it."""
-    shown = gateway.metrics().items()
-    return {(name, labels): value for (name, labels), value in shown if ("role", "trainer") in labels and name.startswith("my_app_")}
-
-
-def test_a_gateway_shows_the_same_of_protobuf_as_of_text(bare_job, settings, gateway):
-    def push_format():
-        return json.loads(fetch(agent.url + "/api/v1/status")[1])["gateway"]["format"]
-
-    common = {"job_name": bare_job.name, "gateway_address": gateway.address, "push_interval_seconds": 0.2}
-    agent = start(bare_job, settings, push_format="text", **common)
-    worker = bare_job.worker()
-    worker.tell("count_feat my_app batches user_id 3")
-    worker.tell("set my_app loss 0.1")
-    worker.tell("observe my_app seconds 0.25")
-    wait_until(lambda: any(name == "my_app_seconds_bucket" for name, _ in of_the_trainer(gateway)), "the histogram")
-    assert push_format() == "text"
-    as_text = of_the_trainer(gateway)
-    settings.write(push_format="auto", **common)
-    agent.signal(signal.SIGHUP)
-    wait_until(lambda: push_format() == "protobuf", "the gateway to have said what it is")
-    worker.tell("count_feat my_app batches user_id 1")
-    gateway.wait_for("my_app_batches", 4, feat="user_id")
-    changed = {(name, labels): value + (name == "my_app_batches") for (name, labels), value in as_text.items()}
-    assert of_the_trainer(gateway) == changed

@@ -3,6 +3,7 @@
 import ctypes
 import http.client
 import http.server
+import math
 import ssl
 import subprocess
 import threading
@@ -39,7 +40,8 @@ class Authority:
 
 
 class Proxy:
-    """Forwards each request to `gateway`, a real one on loopback, unless `refuse` returns a body for a 401.
+    """Forwards each request to `gateway`, a real one on loopback, unless `refuse` returns a body for a 401, or the request has more than
+    `most_bytes` (413).
 
     `authorizations` and `server_names` record the requests.
     """
@@ -48,6 +50,7 @@ class Proxy:
         self.authorizations = []
         self.server_names = []
         self.refuse = lambda headers: None
+        self.most_bytes = math.inf
         proxy = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -59,6 +62,8 @@ class Proxy:
                 refusal = proxy.refuse(self.headers)
                 if refusal is not None:
                     return self._answer(401, refusal.encode())
+                if len(body) > proxy.most_bytes:
+                    return self._answer(413, b"")
                 onward = http.client.HTTPConnection("127.0.0.1", gateway_port, timeout=10)
                 onward.request("PUT", self.path, body, {"Content-Type": self.headers["Content-Type"]})
                 answer = onward.getresponse()

@@ -191,8 +191,8 @@ TEST_F(RemoteTargetsTest, AConnectionMayTakeAsLongAsTheSettingsSay) {
   const std::string url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/api/v1/write";
   for (const auto limit : {std::chrono::milliseconds(100), std::chrono::milliseconds(200)}) {
     AgentOptions options;
-    options.connect_timeout = limit;
     options.remote_write.emplace_back();
+    options.remote_write.back().timeout = limit;
     options.remote_write.back().name = "db";
     options.remote_write.back().url = url;
     targets_->Apply(options);

@@ -69,7 +69,7 @@ TEST(ConfigFile, TakesDurationsSizesAndSwitchesAsPeopleWriteThem) {
   push_timeout_seconds: "500ms"
   finish_timeout_seconds: 5
   max_segment_bytes: 64MiB
-  max_push_bytes: "1GB"
+  max_foreign_bytes: "1GB"
   history_max_bytes: 2000k
   log_level: warn
   enable_lifecycle:
@@ -79,7 +79,7 @@ TEST(ConfigFile, TakesDurationsSizesAndSwitchesAsPeopleWriteThem) {
   EXPECT_EQ(config.options.push_timeout, 500ms);
   EXPECT_EQ(config.options.FinishTimeout(), 5s);
   EXPECT_EQ(config.options.max_segment_bytes, 64U << 20);
-  EXPECT_EQ(config.options.max_push_bytes, 1'000'000'000U);
+  EXPECT_EQ(config.options.max_foreign_bytes, 1'000'000'000U);
   EXPECT_EQ(config.options.history_max_bytes, 2'000'000U);
   EXPECT_EQ(config.options.log_level, LogLevel::kWarning);
   EXPECT_TRUE(config.options.enable_lifecycle);

@@ -184,7 +184,7 @@ TEST_F(PushGatewayTest, ARefusalIsFinalAndQuoted) {
       {403, ""},
       {404, "; gateway_address must be the address of a PushGateway, without /metrics"},
       {405, "; gateway_address must be the address of a PushGateway, without /metrics"},
-      {413, "; set max_push_bytes below the limit of that server, or raise the limit"}};
+      {413, "; raise the limit of that server (in nginx, client_max_body_size)"}};
   for (const auto& [refusal, remedy] : refusals) {
     ScriptedPeer peer({Reply::Status(refusal, "line one\nline two\n")});
     PushGateway sink(Options(peer.address()));

@@ -183,7 +183,7 @@ TEST_P(RealQuarantineTest, AGroupThatIsTooLargeArrivesWithoutItsLargestFamily) {
     EXPECT_THAT(peer_.Lines("good{"), SizeIs(1));
     EXPECT_THAT(peer_.Lines("steps{"), IsEmpty());
   }
-  EXPECT_THAT(log_.Warnings(), ElementsAre(AllOf(HasSubstr("\"steps\" (200 series"), HasSubstr("max_push_bytes, 2000"))));
+  EXPECT_THAT(log_.Warnings(), ElementsAre(AllOf(HasSubstr("\"steps\" (200 series"), HasSubstr("is larger than 2000 bytes"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Text, RealTextQuarantineTest, ::testing::Values(PushFormat::Choice::kText));

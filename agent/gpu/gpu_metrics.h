@@ -17,7 +17,7 @@
 
 #include "gpu/gpu_sample.h"
 #include "gpu/gpu_xids.h"
-#include "model/snapshot.h"
+#include "model/rows.h"
 
 namespace persia::agent {
 
@@ -51,24 +51,13 @@ class GpuMetrics {
     std::string gpu;
     Labels info;
     Fields fields;  // that it has, or has had
-
-    friend bool operator==(const Device&, const Device&) = default;
-  };
-  struct Shape {
-    bool has_reader = false;
-    std::vector<Device> devices;
-    std::vector<GpuXidKey> xids;
-
-    friend bool operator==(const Shape&, const Shape&) = default;
   };
 
   void UpdateDevices(const Values& values);
-  void MakeLayout();
 
   const Identity agent_;
   std::vector<Device> devices_;  // of the last sample
-  Shape shape_;
-  std::shared_ptr<const Layout> layout_;
+  Rows rows_;
 };
 
 }  // namespace persia::agent

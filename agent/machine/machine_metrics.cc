@@ -1,5 +1,3 @@
-// The values of a snapshot: those of the machine, in the order of the reading; then for each worker one number for each
-// kDetails.
 #include "machine/machine_metrics.h"
 
 #include <algorithm>
@@ -7,7 +5,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "model/layout_builder.h"
 
 namespace persia::agent {
 namespace {
@@ -16,9 +13,7 @@ constexpr std::chrono::milliseconds kMinInterval = std::chrono::seconds(1);
 constexpr std::chrono::milliseconds kMaxInterval = std::chrono::seconds(15);
 
 struct Detail {
-  const char* name;
-  MetricType type;
-  const char* help;
+  Rows::Family family;
   std::optional<uint64_t> WorkerDetail::*value;
   const char* kind = nullptr;  // the value of the label ctxswitchtype; null: no such label
 };
@@ -26,14 +21,17 @@ struct Detail {
 constexpr const char* kSwitches =
     "Context switches of the process's main thread: voluntary (it waited), nonvoluntary (others wanted its processor).";
 constexpr Detail kDetails[] = {
-    {"persia_process_context_switches_total", MetricType::kCounter, kSwitches, &WorkerDetail::involuntary_switches,
+    {{"persia_process_context_switches_total", MetricType::kCounter, kSwitches},
+     &WorkerDetail::involuntary_switches,
      "nonvoluntary"},
-    {"persia_process_context_switches_total", MetricType::kCounter, kSwitches, &WorkerDetail::voluntary_switches, "voluntary"},
-    {"persia_process_max_fds", MetricType::kGauge, "Limit on open file descriptors of the process.", &WorkerDetail::max_fds},
-    {"persia_process_proportional_memory_bytes", MetricType::kGauge,
-     "Resident memory of the process, with its share of what it shares with others (PSS). Read once a minute or less often.",
+    {{"persia_process_context_switches_total", MetricType::kCounter, kSwitches},
+     &WorkerDetail::voluntary_switches,
+     "voluntary"},
+    {{"persia_process_max_fds", MetricType::kGauge, "Limit on open file descriptors of the process."}, &WorkerDetail::max_fds},
+    {{"persia_process_proportional_memory_bytes", MetricType::kGauge,
+      "Resident memory of the process, with its share of what it shares with others (PSS). Read once a minute or less often."},
      &WorkerDetail::proportional_bytes},
-    {"persia_process_swapped_memory_bytes", MetricType::kGauge, "Memory of the process in swap space.",
+    {{"persia_process_swapped_memory_bytes", MetricType::kGauge, "Memory of the process in swap space."},
      &WorkerDetail::swapped_bytes},
 };
 
@@ -66,46 +64,30 @@ std::shared_ptr<const Snapshot> MachineMetrics::Collect(std::span<const WorkerPr
   }
   if (result != nullptr && options_.now() - result->read_at > 3 * interval_ + kMaxInterval) result = nullptr;
 
-  Shape shape;
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->collected_at = std::chrono::system_clock::now();
   if (result != nullptr) {
     ReportAbsent(*result);
-    for (const MachineReading::Series& series : result->series) {
-      shape.machine.emplace_back(series.family, series.labels);
-      snapshot->values.push_back(series.value);
-    }
+    rows_.On(options_.identity);
+    for (const MachineReading::Series& series : result->series) rows_.Add(*series.family, series.value, series.labels);
     for (const WorkerProcess& process : processes) {
       const auto found = process.alive ? result->workers.find(Watched(process)) : result->workers.end();
-      if (found == result->workers.end()) continue;
-      shape.workers.emplace_back(process.identity, process.ordinal);
-      for (const Detail& detail : kDetails) {
-        const std::optional<uint64_t>& value = found->second.*detail.value;
-        snapshot->values.push_back(value ? static_cast<double>(*value) : kAbsentValue);
-      }
+      if (found != result->workers.end()) AddWorker(process, found->second);
     }
   }
-  if (layout_ == nullptr || shape != shape_) {
-    shape_ = std::move(shape);
-    RebuildLayout();
-  }
-  snapshot->layout = layout_;
-  return snapshot;
+  return rows_.Take();
 }
 
-void MachineMetrics::RebuildLayout() {
-  LayoutBuilder builder;
-  for (const auto& [family, labels] : shape_.machine) {
-    builder.Add(options_.identity, {family->name, family->type, family->help}, labels);
-  }
-  for (const auto& [identity, ordinal] : shape_.workers) {
-    for (const Detail& detail : kDetails) {
-      Labels labels{{"process", std::to_string(ordinal)}};
-      if (detail.kind != nullptr) labels.emplace_back("ctxswitchtype", detail.kind);
-      builder.Add(identity, {detail.name, detail.type, detail.help}, std::move(labels));
+void MachineMetrics::AddWorker(const WorkerProcess& process, const WorkerDetail& details) {
+  rows_.On(process.identity);
+  const std::string number = std::to_string(process.ordinal);
+  for (const Detail& detail : kDetails) {
+    const std::optional<uint64_t>& known = details.*detail.value;
+    const double value = known ? static_cast<double>(*known) : kAbsentValue;
+    if (detail.kind == nullptr) {
+      rows_.Add(detail.family, value, {{"process", number}});
+    } else {
+      rows_.Add(detail.family, value, {{"ctxswitchtype", detail.kind}, {"process", number}});
     }
   }
-  layout_ = std::move(builder).Build();
 }
 
 void MachineMetrics::ReportAbsent(const MachineResult& result) {

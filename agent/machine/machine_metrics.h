@@ -19,7 +19,7 @@
 
 #include "machine/machine_reader.h"
 #include "machine/machine_sources.h"
-#include "model/snapshot.h"
+#include "model/rows.h"
 #include "model/worker_process.h"
 
 namespace persia::agent {
@@ -37,26 +37,17 @@ class MachineMetrics {
   // Whether the machine is read, and how often; the interval is taken as at least 1 s and at most 15 s.
   void Use(bool enabled, std::chrono::milliseconds interval);
   // The newest values, without waiting. Values that are older than three intervals and 15 s are left out. `processes`: each
-  // identity and ordinal once. Snapshots have the same layout object as long as the same values are there.
+  // identity and ordinal once.
   std::shared_ptr<const Snapshot> Collect(std::span<const WorkerProcess> processes);
 
  private:
-  // The input of the layout.
-  struct Shape {
-    std::vector<std::pair<const MachineFamily*, Labels>> machine;
-    std::vector<std::pair<Identity, uint32_t>> workers;
-
-    friend bool operator==(const Shape&, const Shape&) = default;
-  };
-
-  void RebuildLayout();
+  void AddWorker(const WorkerProcess& process, const WorkerDetail& details);
   void ReportAbsent(const MachineResult& result);
 
   const Options options_;
   std::chrono::milliseconds interval_{0};
   std::unique_ptr<MachineReader> reader_;  // null: disabled
-  Shape shape_;
-  std::shared_ptr<const Layout> layout_;
+  Rows rows_;
   std::vector<std::string> absent_;  // reported
 };
 

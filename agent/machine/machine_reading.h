@@ -16,15 +16,11 @@
 #include <utility>
 #include <vector>
 
-#include "model/snapshot.h"
+#include "model/rows.h"
 
 namespace persia::agent {
 
-struct MachineFamily {
-  const char* name;
-  MetricType type;
-  const char* help;
-};
+using MachineFamily = Rows::Family;
 
 // Microseconds, which many files of the kernel have, in seconds.
 inline constexpr double kMicro = 1e-6;
@@ -50,8 +46,7 @@ class MachineReading {
   // Sorted by family and labels.
   std::vector<Series> TakeSorted() {
     std::ranges::sort(series_, [](const Series& a, const Series& b) {
-      return std::make_tuple(std::string_view(a.family->name), std::cref(a.labels)) <
-             std::make_tuple(std::string_view(b.family->name), std::cref(b.labels));
+      return std::tie(a.family->name, a.labels) < std::tie(b.family->name, b.labels);
     });
     return std::move(series_);
   }

@@ -12,9 +12,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "health/deaths.h"
-#include "model/snapshot.h"
+#include "model/rows.h"
 
 namespace persia::agent {
 
@@ -22,17 +23,18 @@ class DeathMetrics {
  public:
   using Totals = std::array<uint64_t, kDeathCauses>;
 
-  explicit DeathMetrics(const Identity& identity);
+  explicit DeathMetrics(Identity identity) : identity_(std::move(identity)) {}
 
   void Show(const Totals& totals) { totals_ = totals; }
   // False: the counts of the former agents are not known yet. Zeros would fall below them.
   [[nodiscard]] bool shows() const { return totals_.has_value(); }
-  // Every snapshot has the same layout object. REQUIRES: shows().
+  // REQUIRES: shows().
   std::shared_ptr<const Snapshot> Collect();
 
  private:
+  const Identity identity_;
   std::optional<Totals> totals_;
-  std::shared_ptr<const Layout> layout_;
+  Rows rows_;
 };
 
 }  // namespace persia::agent

@@ -8,20 +8,13 @@
 namespace persia::agent {
 namespace {
 
-struct ExecFamily {
-  const char* name;
-  MetricType type;
-  const char* help;
-};
-
-// In the order of their names: a layout's families are sorted.
-constexpr ExecFamily kExecFamilies[] = {
-    {"persia_agent_restarts_total", MetricType::kCounter,
-     "How often the agent died and was started again while the command ran."},
-    {"persia_exec_exit_code", MetricType::kGauge, "Exit code of the command, once it has ended; 128 + n if signal n ended it."},
-    {"persia_exec_run_time_seconds", MetricType::kGauge, "How long the command has been running, or ran."},
-    {"persia_exec_running", MetricType::kGauge, "1 while the command is running, else 0."},
-};
+constexpr Rows::Family kRestarts{"persia_agent_restarts_total", MetricType::kCounter,
+                                 "How often the agent died and was started again while the command ran."};
+constexpr Rows::Family kExitCode{"persia_exec_exit_code", MetricType::kGauge,
+                                 "Exit code of the command, once it has ended; 128 + n if signal n ended it."};
+constexpr Rows::Family kRunTime{"persia_exec_run_time_seconds", MetricType::kGauge,
+                                "How long the command has been running, or ran."};
+constexpr Rows::Family kRunning{"persia_exec_running", MetricType::kGauge, "1 while the command is running, else 0."};
 
 }  // namespace
 
@@ -59,28 +52,14 @@ ExecRecord::State ExecRecord::state() const {
   return state;
 }
 
-ExecMetrics::ExecMetrics(Identity identity, const ExecRecord& record) : record_(record) {
-  auto layout = std::make_shared<Layout>();
-  layout->identities.push_back(std::move(identity));
-  for (const auto& [name, type, help] : kExecFamilies) {
-    layout->families.push_back({.name = name,
-                                .type = type,
-                                .help = help,
-                                .unit = "",
-                                .bounds = {},
-                                .series = {{.identity = 0, .first_value = layout->value_count++, .labels = {}}}});
-  }
-  layout_ = std::move(layout);
-}
-
 std::shared_ptr<const Snapshot> ExecMetrics::Collect() {
   const ExecRecord::State state = record_.state();
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->layout = layout_;
-  snapshot->collected_at = std::chrono::system_clock::now();
-  snapshot->values = {static_cast<double>(state.agent_restarts), state.exit_code ? *state.exit_code : kAbsentValue,
-                      state.run_time_seconds, state.exit_code ? 0.0 : 1.0};
-  return snapshot;
+  rows_.On(identity_);
+  rows_.Add(kRestarts, static_cast<double>(state.agent_restarts));
+  rows_.Add(kExitCode, state.exit_code ? *state.exit_code : kAbsentValue);
+  rows_.Add(kRunTime, state.run_time_seconds);
+  rows_.Add(kRunning, state.exit_code ? 0.0 : 1.0);
+  return rows_.Take();
 }
 
 }  // namespace persia::agent

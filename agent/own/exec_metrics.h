@@ -11,7 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "model/snapshot.h"
+#include "model/rows.h"
 #include "supervisor/shared_memory.h"
 #include "workers/exit_reasons.h"
 
@@ -56,14 +56,15 @@ class ExecRecord {
 class ExecMetrics {
  public:
   // REQUIRES: `record` outlives the source.
-  ExecMetrics(Identity identity, const ExecRecord& record);
+  ExecMetrics(Identity identity, const ExecRecord& record) : identity_(std::move(identity)), record_(record) {}
 
-  // The exit code is absent while the command runs. Every snapshot has the same layout object.
+  // The exit code is absent while the command runs.
   std::shared_ptr<const Snapshot> Collect();
 
  private:
+  const Identity identity_;
   const ExecRecord& record_;
-  std::shared_ptr<const Layout> layout_;
+  Rows rows_;
 };
 
 }  // namespace persia::agent

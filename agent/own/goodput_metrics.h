@@ -11,10 +11,9 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "health/goodput.h"
-#include "model/snapshot.h"
+#include "model/rows.h"
 
 namespace persia::agent {
 
@@ -28,21 +27,8 @@ class GoodputMetrics {
                                           const std::function<std::optional<Identity>(const RankKey&)>& identity_of);
 
  private:
-  // The input of the layout.
-  struct Shape {
-    // Whether each marks phases: else it has only the buckets that need none.
-    std::vector<std::pair<Identity, bool>> ranks = {};
-    bool has_total = false;
-    bool marks = false;
-
-    friend bool operator==(const Shape&, const Shape&) = default;
-  };
-
-  void MakeLayout();
-
   const Identity agent_;
-  Shape shape_;
-  std::shared_ptr<const Layout> layout_;
+  Rows rows_;
 };
 
 }  // namespace persia::agent

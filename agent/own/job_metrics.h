@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "model/snapshot.h"
+#include "model/rows.h"
 
 namespace persia::agent {
 
@@ -29,18 +29,16 @@ class JobMetrics {
   };
 
   // `directory`: of the segments; it may not exist yet.
-  JobMetrics(Identity identity, std::string directory);
+  JobMetrics(Identity identity, std::string directory) : identity_(std::move(identity)), directory_(std::move(directory)) {}
 
   // Snapshots have the same layout object as long as the progress counter is the same.
   std::shared_ptr<const Snapshot> Collect(const Values& values);
 
  private:
-  void MakeLayout(const std::string& counter);
-
   const Identity identity_;
   const std::string directory_;
-  std::string counter_;  // of layout_
-  std::shared_ptr<const Layout> layout_;
+  std::string counter_;  // the newest one
+  Rows rows_;
 };
 
 }  // namespace persia::agent

@@ -4,13 +4,11 @@
 #include <array>
 #include <chrono>
 
-#include "model/layout_builder.h"
-
 namespace persia::agent {
 namespace {
 
 struct RankFamily {
-  LayoutBuilder::Family family;
+  Rows::Family family;
   const char* label;
 };
 
@@ -47,39 +45,22 @@ std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report, c
   for (const RankReport::Straggler& one : report.stragglers) {
     straggler[{one.verdict.identity, one.verdict.phase}] = one.verdict.seconds_per_step;
   }
-  // A layout that changes costs a new plan of all series: those of a rank stay as long as it is there.
+  // The series of a rank stay as long as it is there.
   std::set<Identity> there;
   for (const RankReport::Present& rank : report.present) there.insert(rank.identity);
-  bool changed = layout_ == nullptr;
-  for (size_t family = 0; family < kFamilyCount; ++family) {
-    std::set<Series>& shown = shown_[family];
-    for (const auto& [series, value] : values[family]) changed = shown.insert(series).second || changed;
-    const auto is_gone = [&](const Series& series) {
-      return !there.contains(series.first) && !values[family].contains(series);
-    };
-    changed = std::erase_if(shown, is_gone) > 0 || changed;
-  }
-  if (changed) MakeLayout();
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->layout = layout_;
-  snapshot->collected_at = std::chrono::system_clock::now();
-  snapshot->values.reserve(layout_->value_count);
-  for (size_t family = 0; family < kFamilyCount; ++family) {
-    for (const Series& series : shown_[family]) {
-      const auto found = values[family].find(series);
-      snapshot->values.push_back(found == values[family].end() ? kAbsentValue : found->second);
+  for (size_t number = 0; number < kFamilyCount; ++number) {
+    std::set<Series>& shown = shown_[number];
+    for (const auto& [series, value] : values[number]) shown.insert(series);
+    std::erase_if(shown,
+                  [&](const Series& series) { return !there.contains(series.first) && !values[number].contains(series); });
+    for (const Series& series : shown) {
+      const auto found = values[number].find(series);
+      rows_.On(series.first);
+      rows_.Add(kRankFamilies[number].family, found == values[number].end() ? kAbsentValue : found->second,
+                {{kRankFamilies[number].label, series.second}});
     }
   }
-  return snapshot;
-}
-
-void RankMetrics::MakeLayout() {
-  LayoutBuilder builder;
-  for (size_t number = 0; number < kFamilyCount; ++number) {
-    const auto& [family, label] = kRankFamilies[number];
-    for (const auto& [identity, of] : shown_[number]) builder.Add(identity, family, {{label, of}});
-  }
-  layout_ = std::move(builder).Build();
+  return rows_.Take();
 }
 
 }  // namespace persia::agent

@@ -17,7 +17,7 @@
 
 #include "health/not_finite.h"
 #include "health/rank_verdicts.h"
-#include "model/snapshot.h"
+#include "model/rows.h"
 
 namespace persia::agent {
 
@@ -32,10 +32,8 @@ class RankMetrics {
   using Values = std::map<Series, double>;  // of a family
   static constexpr size_t kFamilyCount = 5;
 
-  void MakeLayout();
-
   std::set<Series> shown_[kFamilyCount];
-  std::shared_ptr<const Layout> layout_;
+  Rows rows_;
 };
 
 }  // namespace persia::agent

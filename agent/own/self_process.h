@@ -7,23 +7,26 @@
 
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "files/proc_reader.h"
-#include "model/snapshot.h"
+#include "model/rows.h"
 
 namespace persia::agent {
 
 class SelfProcess {
  public:
   // `proc` is where the proc filesystem is mounted.
-  explicit SelfProcess(Identity identity, std::filesystem::path proc = "/proc");
+  explicit SelfProcess(Identity identity, std::filesystem::path proc = "/proc")
+      : identity_(std::move(identity)), proc_(std::move(proc)) {}
 
   // Values that /proc does not have are absent. Every snapshot has the same layout object.
   std::shared_ptr<const Snapshot> Collect();
 
  private:
+  const Identity identity_;
   ProcReader proc_;
-  std::shared_ptr<const Layout> layout_;
+  Rows rows_;
 };
 
 }  // namespace persia::agent

@@ -1,5 +1,3 @@
-// The values of a snapshot: for each Value one number for each process, in the order of the processes; then a 1 for each series
-// of the info metrics.
 #include "workers/worker_metrics.h"
 
 #include <algorithm>
@@ -36,9 +34,19 @@ bool IsNewer(const WorkerProcess& a, const WorkerProcess& b) {
   return age(a) > age(b);
 }
 
+constexpr Rows::Family kJobInfo{
+    "persia_job_info", MetricType::kGauge,
+    "1. The labels are the run and the versions of the identity's newest process. Of the agent while there is no process."};
+constexpr Rows::Family kLastExit{
+    "persia_process_last_exit_info", MetricType::kGauge,
+    "1. The label reason is how the last process with this number that ended did: exit_<code>, the signal's name, exit (its "
+    "code is not known), or unknown (by a signal or _exit)."};
+constexpr Rows::Family kExits{"persia_process_exits_total", MetricType::kCounter,
+                              "Processes of this run that ended, by reason: as in persia_process_last_exit_info."};
+
 }  // namespace
 
-const std::array<WorkerMetrics::Family, WorkerMetrics::kValues> WorkerMetrics::kFamilies{{
+const std::array<Rows::Family, WorkerMetrics::kValues> WorkerMetrics::kFamilies{{
     {"persia_process_cpu_seconds_total", MetricType::kCounter,
      "User and system processor time of the process. It starts at 0 with each process."},
     {"persia_process_died", MetricType::kGauge,
@@ -77,27 +85,21 @@ const std::array<WorkerMetrics::Family, WorkerMetrics::kValues> WorkerMetrics::k
 WorkerMetrics::WorkerMetrics(Options options) : options_(std::move(options)), proc_(options_.proc) {}
 
 std::shared_ptr<const Snapshot> WorkerMetrics::Collect() {
-  if (UpdateEntries(options_.processes()) || layout_ == nullptr) {
-    RebuildLayout();
+  UpdateEntries(options_.processes());
+  for (size_t i = 0; i < order_.size(); ++i) AddProcess(i);
+  for (const auto& [identity, info] : infos_) {
+    rows_.On(identity);
+    rows_.Add(kJobInfo, 1.0, info);
   }
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->layout = layout_;
-  snapshot->collected_at = std::chrono::system_clock::now();
-  snapshot->values.assign(layout_->value_count, 1);
-  for (size_t i = 0; i < order_.size(); ++i) {
-    FillValues(i, snapshot->values.data() + i, order_.size());
-  }
-  // The layout ends with these families' series, in this order.
-  size_t at = first_exit_;
   for (const EndedProcesses& ended : options_.ended ? options_.ended() : std::span<const EndedProcesses>()) {
-    for (const auto& [reason, count] : ended.exits) snapshot->values[at++] = static_cast<double>(count);
+    rows_.On(ended.identity);
+    for (const auto& [reason, count] : ended.exits) rows_.Add(kExits, static_cast<double>(count), {{"reason", Text(reason)}});
   }
-  return snapshot;
+  return rows_.Take();
 }
 
-// Returns whether a process is new, missing, or ended.
-bool WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
-  bool changed = processes.size() != order_.size() || FindEndReasons() != shape_.ends;
+void WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
+  bool changed = processes.size() != order_.size() || infos_.empty();
   std::vector<Entry*> order;
   order.reserve(processes.size());
   for (size_t i = 0; i < processes.size(); ++i) {
@@ -121,14 +123,16 @@ bool WorkerMetrics::UpdateEntries(std::span<const WorkerProcess> processes) {
     FindFirsts();
     const std::set<const Entry*> there(order_.begin(), order_.end());
     std::erase_if(entries_, [&](const auto& entry) { return !there.contains(&entry.second); });
+    FindInfos();
   }
-  return changed;
 }
 
 void WorkerMetrics::SetProcess(Entry& entry, const WorkerProcess& process) {
   const bool other = entry.process.pid != process.pid || entry.process.start_ticks != process.start_ticks;
   entry.process = process;
   entry.pid = std::to_string(process.pid);
+  entry.ordinal = std::to_string(process.ordinal);
+  entry.last_exit = Text(process.last_exit);
   entry.readable = process.alive && proc_.IsInNamespace(entry.pid, process.pid_namespace);
   if (other) {
     entry.start_time.reset();
@@ -150,110 +154,37 @@ void WorkerMetrics::FindFirsts() {
   for (const auto& [process, first] : firsts) first->is_first = true;
 }
 
-WorkerMetrics::EndReasons WorkerMetrics::FindEndReasons() const {
-  EndReasons reasons;
-  for (const EndedProcesses& ended : options_.ended ? options_.ended() : std::span<const EndedProcesses>()) {
-    std::vector<std::string>& of = reasons.emplace_back(ended.identity, std::vector<std::string>()).second;
-    for (const auto& [reason, count] : ended.exits) of.push_back(Text(reason));
-  }
-  return reasons;
-}
-
-void WorkerMetrics::RebuildLayout() {
-  Shape shape;
+void WorkerMetrics::FindInfos() {
   std::map<Identity, const Entry*> newest;
   for (const Entry* entry : order_) {
-    const WorkerProcess& process = entry->process;
-    shape.processes.emplace_back(process.identity, process.ordinal);
-    shape.last_exits.push_back(Text(process.last_exit));
-    const Entry*& of_identity = newest[process.identity];
-    if (of_identity == nullptr || IsNewer(process, of_identity->process)) {
-      of_identity = entry;
-    }
+    const Entry*& of_identity = newest[entry->process.identity];
+    if (of_identity == nullptr || IsNewer(entry->process, of_identity->process)) of_identity = entry;
   }
+  infos_.clear();
   for (const auto& [identity, entry] : newest) {
-    shape.infos[identity] = {{"agent_version", options_.agent_version},
-                             {"library_version", Text(entry->library_version)},
-                             {"restart_count", std::to_string(entry->process.restart_count)},
-                             {"run_id", Text(entry->process.run_id.empty() ? options_.run_id : entry->process.run_id)}};
+    infos_[identity] = {{"agent_version", options_.agent_version},
+                        {"library_version", Text(entry->library_version)},
+                        {"restart_count", std::to_string(entry->process.restart_count)},
+                        {"run_id", Text(entry->process.run_id.empty() ? options_.run_id : entry->process.run_id)}};
   }
   if (newest.empty() && options_.agent) {
-    shape.infos[*options_.agent] = {{"agent_version", options_.agent_version}, {"run_id", Text(options_.run_id)}};
+    infos_[*options_.agent] = {{"agent_version", options_.agent_version}, {"run_id", Text(options_.run_id)}};
   }
-  shape.ends = FindEndReasons();
-  if (layout_ != nullptr && shape == shape_) return;
-  shape_ = std::move(shape);
-
-  auto layout = std::make_shared<Layout>();
-  std::map<Identity, uint32_t> indexes;
-  const auto add_identity = [&](const Identity& identity) {
-    if (!indexes.emplace(identity, static_cast<uint32_t>(layout->identities.size())).second) return;
-    layout->identities.push_back(identity);
-  };
-  for (const auto& [identity, info] : shape_.infos) add_identity(identity);
-  for (const auto& [identity, reasons] : shape_.ends) add_identity(identity);
-  const auto label = [](uint32_t ordinal) { return std::pair<std::string, std::string>("process", std::to_string(ordinal)); };
-  const auto add = [&](FamilyLayout& family, const Identity& identity, Labels labels) {
-    family.series.push_back(
-        {.identity = indexes.at(identity), .first_value = layout->value_count++, .labels = std::move(labels)});
-  };
-  for (const Family& about : kFamilies) {
-    FamilyLayout family{.name = about.name, .type = about.type, .help = about.help, .unit = "", .bounds = {}, .series = {}};
-    for (const auto& [identity, ordinal] : shape_.processes) {
-      add(family, identity, {label(ordinal)});
-    }
-    layout->families.push_back(std::move(family));
-  }
-  FamilyLayout job_info{.name = "persia_job_info",
-                        .type = MetricType::kGauge,
-                        .help =
-                            "1. The labels are the run and the versions of the identity's newest process. Of the agent while "
-                            "there is no process.",
-                        .unit = "",
-                        .bounds = {},
-                        .series = {}};
-  for (const auto& [identity, info] : shape_.infos) {
-    add(job_info, identity, info);
-  }
-  FamilyLayout last_exit{.name = "persia_process_last_exit_info",
-                         .type = MetricType::kGauge,
-                         .help =
-                             "1. The label reason is how the last process with this number that ended did: exit_<code>, the "
-                             "signal's name, exit (its code is not known), or unknown (by a signal or _exit).",
-                         .unit = "",
-                         .bounds = {},
-                         .series = {}};
-  for (size_t i = 0; i < shape_.processes.size(); ++i) {
-    if (!shape_.last_exits[i].empty()) {
-      const auto& [identity, ordinal] = shape_.processes[i];
-      add(last_exit, identity, {label(ordinal), {"reason", shape_.last_exits[i]}});
-    }
-  }
-  FamilyLayout exits{.name = "persia_process_exits_total",
-                     .type = MetricType::kCounter,
-                     .help = "Processes of this run that ended, by reason: as in persia_process_last_exit_info.",
-                     .unit = "",
-                     .bounds = {},
-                     .series = {}};
-  first_exit_ = layout->value_count;
-  for (const auto& [identity, reasons] : shape_.ends) {
-    for (const std::string& reason : reasons) add(exits, identity, {{"reason", reason}});
-  }
-  layout->families.push_back(std::move(job_info));
-  layout->families.push_back(std::move(last_exit));
-  layout->families.push_back(std::move(exits));
-  std::erase_if(layout->families, [](const FamilyLayout& family) { return family.series.empty(); });
-  std::ranges::sort(layout->families, {}, &FamilyLayout::name);
-  layout_ = std::move(layout);
 }
 
-// Writes one number for each Value, `stride` apart.
-void WorkerMetrics::FillValues(size_t index, double* values, size_t stride) {
+void WorkerMetrics::AddProcess(size_t index) {
+  const Entry& entry = *order_[index];
+  const Values values = ValuesOf(index);
+  rows_.On(entry.process.identity);
+  for (size_t value = 0; value < kValues; ++value) rows_.Add(kFamilies[value], values[value], {{"process", entry.ordinal}});
+  if (!entry.last_exit.empty()) rows_.Add(kLastExit, 1.0, {{"process", entry.ordinal}, {"reason", entry.last_exit}});
+}
+
+WorkerMetrics::Values WorkerMetrics::ValuesOf(size_t index) {
   Entry& entry = *order_[index];
-  const auto set = [&](Value value, double to) { values[value * stride] = to; };
-  for (size_t value = 0; value < kValues; ++value) {
-    set(static_cast<Value>(value), kAbsentValue);
-  }
+  Values values;
+  values.fill(kAbsentValue);
+  const auto set = [&](Value value, double to) { values[value] = to; };
   const WorkerProcess& process = entry.process;
   set(kUp, process.alive ? 1 : 0);
   if (process.alive) {
@@ -269,7 +200,7 @@ void WorkerMetrics::FillValues(size_t index, double* values, size_t stride) {
     set(kLastChange, static_cast<double>(at.count()) / 1000);
   }
   const auto stat = entry.readable && entry.is_first ? proc_.Stat(entry.pid) : std::nullopt;
-  if (!stat || stat->start_ticks != process.start_ticks) return;
+  if (!stat || stat->start_ticks != process.start_ticks) return values;
   set(kCpu, stat->cpu_seconds);
   set(kThreads, static_cast<double>(stat->threads));
   set(kMajorFaults, static_cast<double>(stat->major_faults));
@@ -291,6 +222,7 @@ void WorkerMetrics::FillValues(size_t index, double* values, size_t stride) {
   if (const auto open_fds = proc_.OpenFds(entry.pid)) {
     set(kOpenFds, static_cast<double>(*open_fds));
   }
+  return values;
 }
 
 }  // namespace persia::agent

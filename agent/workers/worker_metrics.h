@@ -25,7 +25,7 @@
 
 #include "files/proc_reader.h"
 #include "health/hang_judge.h"
-#include "model/snapshot.h"
+#include "model/rows.h"
 #include "model/worker_process.h"
 
 namespace persia::agent {
@@ -47,7 +47,7 @@ class WorkerMetrics {
 
   explicit WorkerMetrics(Options options);
 
-  // Returns the same layout object as long as the processes and their order do not change. Unknown values are left out.
+  // Unknown values are left out.
   std::shared_ptr<const Snapshot> Collect();
 
  private:
@@ -73,50 +73,36 @@ class WorkerMetrics {
     kWrittenBytes,
     kValues,
   };
-  struct Family {
-    const char* name;
-    MetricType type;
-    const char* help;
-  };
-  static const std::array<Family, kValues> kFamilies;
+  using Values = std::array<double, kValues>;
+  static const std::array<Rows::Family, kValues> kFamilies;
 
   using EntryKey = std::pair<Identity, uint32_t>;
   struct Entry {
     WorkerProcess process;
-    std::string pid;        // as a directory name in /proc
+    std::string pid;  // as a directory name in /proc
+    std::string ordinal;
+    std::string last_exit;
     bool readable = false;  // /proc/<pid> is in the same pid namespace
     bool is_first = true;   // of the entries of the process
     std::optional<double> start_time;
     std::string library_version;  // kept when the process has ended
   };
-  // Of each instance with ended processes, in the order of Options::ended.
-  using EndReasons = std::vector<std::pair<Identity, std::vector<std::string>>>;
-  // The input of the layout.
-  struct Shape {
-    std::vector<EntryKey> processes;
-    std::vector<std::string> last_exits;  // of each process
-    std::map<Identity, Labels> infos;
-    EndReasons ends;
 
-    friend bool operator==(const Shape&, const Shape&) = default;
-  };
-
-  bool UpdateEntries(std::span<const WorkerProcess> processes);
+  void UpdateEntries(std::span<const WorkerProcess> processes);
   void SetProcess(Entry& entry, const WorkerProcess& process);
   // Several copies of the library in one process have a segment each: one of them has what the kernel knows of the process.
   void FindFirsts();
-  [[nodiscard]] EndReasons FindEndReasons() const;
-  void RebuildLayout();
+  void FindInfos();
   // Of the process with this index in the last list.
-  void FillValues(size_t index, double* values, size_t stride);
+  void AddProcess(size_t index);
+  [[nodiscard]] Values ValuesOf(size_t index);
 
   const Options options_;
   ProcReader proc_;
   std::map<EntryKey, Entry> entries_;
   std::vector<Entry*> order_;  // as in the last list of processes
-  Shape shape_;
-  std::shared_ptr<const Layout> layout_;
-  size_t first_exit_ = 0;  // the value of the first series of persia_process_exits_total
+  std::map<Identity, Labels> infos_;
+  Rows rows_;
 };
 
 }  // namespace persia::agent

@@ -8,8 +8,8 @@
 namespace persia::agent {
 namespace {
 
-constexpr Rows::Family kRestarts{"persia_agent_restarts_total", MetricType::kCounter,
-                                 "How often the agent died and was started again while the command ran."};
+constexpr Rows::Family kAgentRestarts{"persia_agent_restarts_total", MetricType::kCounter,
+                                      "How often the agent died and was started again while the command ran."};
 constexpr Rows::Family kExitCode{"persia_exec_exit_code", MetricType::kGauge,
                                  "Exit code of the command, once it has ended; 128 + n if signal n ended it."};
 constexpr Rows::Family kRunTime{"persia_exec_run_time_seconds", MetricType::kGauge,
@@ -55,7 +55,7 @@ ExecRecord::State ExecRecord::state() const {
 std::shared_ptr<const Snapshot> ExecMetrics::Collect() {
   const ExecRecord::State state = record_.state();
   rows_.On(identity_);
-  rows_.Add(kRestarts, static_cast<double>(state.agent_restarts));
+  rows_.Add(kAgentRestarts, static_cast<double>(state.agent_restarts));
   rows_.Add(kExitCode, state.exit_code ? *state.exit_code : kAbsentValue);
   rows_.Add(kRunTime, state.run_time_seconds);
   rows_.Add(kRunning, state.exit_code ? 0.0 : 1.0);

@@ -31,8 +31,8 @@ constexpr Rows::Family kRedone{
     "Absent while that is unknown."};
 constexpr Rows::Family kRepair{"persia_rank_repair_seconds_total", MetricType::kCounter,
                                "Time of the rank in down, starting and redone that belongs to its restarts."};
-constexpr Rows::Family kRestarts{"persia_rank_restarts_total", MetricType::kCounter,
-                                 "Processes that replaced one of the rank that had failed."};
+constexpr Rows::Family kRankRestarts{"persia_rank_restarts_total", MetricType::kCounter,
+                                     "Processes that replaced one of the rank that had failed."};
 constexpr Rows::Family kRankSeconds{
     "persia_rank_seconds_total", MetricType::kCounter,
     "Time of the rank since its first process started, by what it did. All buckets together are that time, without the times "
@@ -61,7 +61,7 @@ std::shared_ptr<const Snapshot> GoodputMetrics::Collect(
     rows_.On(*identity);
     rows_.Add(kRedone, rank.redone_steps ? static_cast<double>(*rank.redone_steps) : kAbsentValue);
     rows_.Add(kRepair, AsSeconds(rank.repair));
-    rows_.Add(kRestarts, static_cast<double>(rank.restarts));
+    rows_.Add(kRankRestarts, static_cast<double>(rank.restarts));
     add_buckets(kRankSeconds, rank, rank.marks);
   }
   return rows_.Take();

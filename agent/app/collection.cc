@@ -170,12 +170,10 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id,
   LookForChanges();
   if (is_full) ReportSegments();
   OwnSnapshots own = CollectOwn(depth);
-  // A new plan changes the number of series that are left out, which may add a series of the agent's own: so plan once more.
-  for (int plans = 0; plans < 2 && segments_.Plan(own); ++plans) {
+  if (segments_.Plan(own)) {
     ReportLeftOut();
-    own = CollectOwn(depth);
+    own = CollectOwn(depth);  // the same series, with what the plan leaves out
   }
-  segments_.Plan(own);
   std::shared_ptr<const Snapshot> all = segments_.Expose(own);
   LookAtValues(*all);
   const size_t series = CountSeries(*all->layout);

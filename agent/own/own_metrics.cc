@@ -41,6 +41,8 @@ const std::string kSegmentVersion =
 
 constexpr const char* kPushResults[] = {"success", "rejected", "server_error", "unreachable", "interrupted", "deferred"};
 constexpr const char* kStates[] = {"live", "ended", "other_run"};
+constexpr const char* kQuarantines[] = {"collision", "definition", "gateway"};
+constexpr const char* kLimits[] = {"families", "label_value_bytes", "max_series", "max_series_per_instance", "push_bytes"};
 constexpr const char* kRefusals[] = {"access", "corrupt", "duplicate", "magic", "owner", "size", "type", "version"};
 
 Histogram& RegisterWorkSeconds(prometheus::Registry& registry, const char* name, const char* help) {
@@ -63,10 +65,10 @@ struct OwnMetrics::Registry {
         .Set(1);
     for (const char* state : kStates) SetGauge(segments, "state", state, 0);
     for (const char* reason : kRefusals) SetGauge(segments_refused, "reason", reason, 0);
-    SetGauge(quarantined, "reason", "gateway", 0);
+    for (const char* reason : kQuarantines) SetGauge(quarantined, "reason", reason, 0);
+    for (const char* limit : kLimits) SetGauge(dropped, "reason", limit, 0);
     for (const char* result : {"success", "failure"}) reloads.Add({{"result", result}});
     SetReloaded(true);
-    SetGauge(dropped, "reason", "push_bytes", 0);
   }
 
   struct Gateway {

@@ -201,7 +201,11 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id,
 void Collection::ReadCommand() {
   if (setup_.exec == nullptr) return;
   setup_.exec->Read();
-  segments_.SetCommand(setup_.exec->began_ticks(), BootTime(), setup_.exec->CommandExitCode().has_value());
+  const auto interruption = setup_.exec->interruption();
+  segments_.SetCommand({.began_ticks = setup_.exec->began_ticks(),
+                        .booted = BootTime(),
+                        .has_ended = setup_.exec->CommandExitCode().has_value(),
+                        .interrupted_at = interruption ? std::optional(interruption->at) : std::nullopt});
 }
 
 void Collection::End() {

@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/job_agent.h"
 #include "job/turns.h"
-#include "model/exit_reason.h"
+#include "model/interruption.h"
 #include "supervisor/shared_memory.h"
 
 namespace persia::agent {
@@ -104,13 +104,17 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
     signals.Next();
   }
   const auto exit_code = record.CommandExitCode();
-  // Whoever interrupts a job does not want to wait.
-  if (config.options.linger.count() > 0 && !IsInterruption(*exit_code)) {
+  const std::optional<Interruption> interruption = record.interruption();
+  // A person or a scheduler that interrupts a job does not want to wait, also if it is the command alone.
+  const bool is_interrupted = interruption || exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM;
+  if (config.options.linger.count() > 0 && !is_interrupted) {
     agent.Linger(signals, record.ended_at() + config.options.linger);
   }
+  // A person who presses Ctrl-C is done with the run; a scheduler may start the job again.
+  const bool is_complete = exit_code == 0 || (interruption && interruption->from_terminal);
   EndTurn(
       session.value(),
-      {.place = place, .is_complete = exit_code == 0, .deletes_groups = config.options.on_job_end == OnJobEnd::kDelete},
+      {.place = place, .is_complete = is_complete, .deletes_groups = config.options.on_job_end == OnJobEnd::kDelete},
       [&](bool deletes_groups) { agent.Finish(signals, deletes_groups); }, [&] { agent.EndRun(); });
   agent.WriteReport();  // last: a disk that hangs delays nothing else
   return kExitDone;

@@ -12,6 +12,7 @@ std::vector<DeathRecorder::Told> DeathRecorder::Look(std::span<const ProcessEnd>
   const auto tell = [&](ProcessEnd end) {
     std::optional<Death> death;
     if (IsDeath(end.exit, end.ordinal, end.about.killed_for_memory)) death = DeathOf(end);
+    if (death && IsConsequence(*death, end, moment.interruption)) death.reset();
     told.push_back({std::move(end), std::move(death)});
   };
   for (ProcessEnd& end : std::exchange(memory_.untold, {})) {

@@ -21,6 +21,7 @@
 
 #include "health/death_memory.h"
 #include "health/deaths.h"
+#include "model/interruption.h"
 #include "model/process_end.h"
 
 namespace persia::agent {
@@ -32,10 +33,12 @@ class DeathRecorder {
     std::function<std::string(const ProcessEnd&)> exit_of = {};
     // No further collection may follow: the reasons that are not known now are unknown.
     bool is_last = false;
+    // The signal that asks the job to end; none: nothing does.
+    std::optional<Interruption> interruption = {};
   };
   struct Told {
     ProcessEnd end;              // its exit is known
-    std::optional<Death> death;  // none: the process left without an error
+    std::optional<Death> death;  // none: the process left without an error, or as the job was asked to
   };
 
   // Those that ended first come first.

@@ -7,6 +7,7 @@
 
 #include "health/phrases.h"
 #include "model/exit_reason.h"
+#include "model/rank_process.h"
 
 namespace persia::agent {
 namespace {
@@ -222,6 +223,22 @@ int Precedence(std::string_view exit) {
 
 bool IsDeath(std::string_view exit, uint32_t ordinal, bool killed_for_memory) {
   return !exit.empty() && !IsCleanExit(exit) && (ordinal == 0 || killed_for_memory || Precedence(exit) == 0);
+}
+
+bool IsConsequence(const Death& death, const ProcessEnd& end, const std::optional<Interruption>& interruption) {
+  using std::chrono::milliseconds;
+  const bool raised = death.cause == DeathCause::kException;
+  if (death.role == kLauncherRole && raised && end.exception->type.ends_with("ChildFailedError")) return true;
+  // The collection that found the end may have begun shortly before the signal.
+  constexpr milliseconds kCollection(100);
+  if (!interruption || end.ended_at + kCollection < interruption->at) return false;
+  // Its time is in whole milliseconds. None: not known.
+  if (raised && end.exception->raised_at != Death::TimePoint()) {
+    return end.exception->raised_at + milliseconds(1) >= interruption->at;
+  }
+  constexpr DeathCause kByInterruption[] = {DeathCause::kLauncher,  DeathCause::kKilled, DeathCause::kExitCode,
+                                            DeathCause::kException, DeathCause::kSignal, DeathCause::kUnknown};
+  return std::ranges::find(kByInterruption, death.cause) != std::end(kByInterruption);
 }
 
 Death DeathOf(const ProcessEnd& end) {

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/interruption.h"
 #include "model/process_end.h"
 
 namespace persia::agent {
@@ -29,7 +30,7 @@ enum class DeathCause {
   kExitCode,        // another exit code than 0
   kHang,            // it hung, and was then ended by a signal
   kKilled,          // SIGKILL from elsewhere
-  kLauncher,        // SIGTERM or SIGINT: its launcher, the scheduler or a person ended it
+  kLauncher,        // SIGTERM or SIGINT, without one to the job: its launcher ended it, or a person
   kSignal,          // another signal
   kUnknown,         // a signal or _exit; it is not known which
 };
@@ -74,5 +75,9 @@ struct Death {
 // Whether an end is a death. Further processes of a rank, such as data loaders, may end by _exit as they should, unless the
 // kernel killed them, or by the SIGTERM with which the rank ends those of a pool.
 [[nodiscard]] bool IsDeath(std::string_view exit, uint32_t ordinal, bool killed_for_memory = false);
+
+// Whether the death only follows from what is told elsewhere: the job was asked to end, or the ranks of a launcher have failed.
+// The kernel's kill for lack of memory, a crash, a full disk or a hang remain deaths.
+[[nodiscard]] bool IsConsequence(const Death& death, const ProcessEnd& end, const std::optional<Interruption>& interruption);
 
 }  // namespace persia::agent

@@ -50,7 +50,7 @@ struct HealthReport {
   };
   // Why the job is not well, or how it ended.
   struct Reason {
-    std::string kind;  // "died", "hung", "job_hung", "restarting", "failed" (interrupted); further ones: web/sentences.h
+    std::string kind;  // "died", "hung", "job_hung", "restarting", "interrupted"; further ones: web/sentences.h
     std::string text;
     std::optional<WorkerKey> worker = {};
     std::optional<TimePoint> since = {};
@@ -60,6 +60,7 @@ struct HealthReport {
   TimePoint since;
   std::chrono::milliseconds hang_after{0};  // 0: nothing is judged
   std::optional<int> exit_code = {};        // of exec's command
+  std::string asked_to_end_by = {};         // a signal: "SIGINT"; empty: the job is, or was, not asked to end
   std::vector<Reason> reasons = {};         // the worst first; at most kMaxReasons
   std::map<WorkerKey, Worker> workers = {};
   std::shared_ptr<const std::vector<Death>> deaths = std::make_shared<std::vector<Death>>();  // never null

@@ -26,7 +26,12 @@ WorkerState StateOf(HangJudge::Verdict verdict, const WorkerProcess& process, st
   return process.changes >= kAgain ? WorkerState::kRunning : WorkerState::kStarting;
 }
 
-bool HasDied(const WorkerProcess& process) { return IsDeath(process.last_exit, process.ordinal); }
+// That asked the job to end, or by which its command has ended; empty: none did.
+std::string SignalOf(const JobHealth::Moment& moment) {
+  if (moment.exit_code == 0) return "";
+  if (moment.interruption) return moment.interruption->signal;
+  return moment.exit_code == 130 ? "SIGINT" : moment.exit_code == 143 ? "SIGTERM" : "";
+}
 
 std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, const WorkerProcess& process) {
   for (const HealthMemory::Process& known : memory.processes) {
@@ -42,6 +47,10 @@ std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, con
 void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& moment) {
   ++looks_;
   now_ = moment.wall;
+  if (std::exchange(interruption_is_told_, moment.interruption.has_value()) < moment.interruption.has_value()) {
+    const std::string text = "the job is asked to end by " + moment.interruption->signal;
+    events_.push_back(LoggedAgentEvent(LogLevel::kInfo, "job_interrupted", text, now_));
+  }
   ReportEnds(processes, moment);
   judge_.Look(processes, moment.steady, moment.settings);
   auto report = std::make_shared<HealthReport>();
@@ -128,14 +137,15 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
 void JobHealth::ReportEnds(std::span<const WorkerProcess> processes, const Moment& moment) {
   std::vector<ProcessEnd> ends(moment.ends.begin(), moment.ends.end());
   for (ProcessEnd& end : ends) end.hung_for = HungFor(end);
-  const DeathRecorder::Moment now{.exit_of = moment.exit_of, .is_last = moment.exit_code.has_value()};
+  const DeathRecorder::Moment now{
+      .exit_of = moment.exit_of, .is_last = moment.exit_code.has_value(), .interruption = moment.interruption};
   for (const DeathRecorder::Told& told : recorder_.Look(ends, now)) {
     const auto listed = std::ranges::find_if(processes, [&](const WorkerProcess& process) {
       return process.pid == told.end.pid && process.start_ticks == told.end.start_ticks && !process.alive &&
              WorkerKeyOf(process) == WorkerKeyOf(told.end);
     });
     if (listed != processes.end()) Meet(*listed, moment);
-    ReportEnd(told);
+    ReportEnd(told, moment);
   }
   if (std::exchange(shown_changes_, recorder_.changes()) != recorder_.changes()) {
     memory_.deaths = recorder_.memory();
@@ -143,11 +153,13 @@ void JobHealth::ReportEnds(std::span<const WorkerProcess> processes, const Momen
   }
 }
 
-void JobHealth::ReportEnd(const DeathRecorder::Told& told) {
+void JobHealth::ReportEnd(const DeathRecorder::Told& told, const Moment& moment) {
   const ProcessEnd& end = told.end;
   const std::string who = ProcessName(WorkerKeyOf(end));
   if (!told.death) {
-    Report(LogLevel::kInfo, end, "worker_exited", who + " has ended: " + ExitText(end.exit), end.exit);
+    const bool was_asked = moment.interruption && !IsCleanExit(end.exit);
+    const std::string after = was_asked ? ", after " + moment.interruption->signal + " to the job" : "";
+    Report(LogLevel::kInfo, end, "worker_exited", who + " has ended: " + ExitText(end.exit) + after, end.exit);
     return;
   }
   const Death& death = *told.death;
@@ -178,10 +190,24 @@ const Death* JobHealth::KnownDeathOf(const WorkerProcess& process) const {
   return found == deaths_->end() ? nullptr : &*found;
 }
 
+// Of more deaths than are listed, its end tells.
+bool JobHealth::HasDied(const WorkerProcess& process) const {
+  const bool are_all_listed = deaths_->size() < DeathMemory::kMaxDeaths;
+  return KnownDeathOf(process) != nullptr || (!are_all_listed && IsDeath(process.last_exit, process.ordinal));
+}
+
 // With what is known of its death, if it died.
 std::string JobHealth::EndTextOf(const WorkerProcess& process) const {
   const Death* const death = KnownDeathOf(process);
   return death == nullptr ? ExitText(process.last_exit) : SentenceOf(*death);
+}
+
+void JobHealth::ReportCommand(int exit_code, const std::string& signal) {
+  const LogLevel level = exit_code != 0 && signal.empty() ? LogLevel::kWarning : LogLevel::kInfo;
+  const std::string text = "the command has ended with exit code " + std::to_string(exit_code) +
+                           (signal.empty() ? "" : ", " + InterruptionText(signal));
+  JobEvent& event = events_.emplace_back(LoggedAgentEvent(level, "command_ended", text, now_));
+  event.metadata.emplace_back("exit_code", static_cast<int64_t>(exit_code));
 }
 
 template <class Process>
@@ -206,14 +232,9 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     events_.push_back(job_hangs_ ? LoggedAgentEvent(LogLevel::kWarning, "job_hung", hang, now_)
                                  : LoggedAgentEvent(LogLevel::kInfo, "job_recovered", "the job goes on", now_));
   }
-  const bool interrupted = moment.exit_code && IsInterruption(*moment.exit_code);
-  const bool failed = moment.exit_code.value_or(0) != 0 && !interrupted;
-  if (moment.exit_code && !std::exchange(command_ended_, true)) {
-    JobEvent& event = events_.emplace_back(
-        LoggedAgentEvent(failed ? LogLevel::kWarning : LogLevel::kInfo, "command_ended",
-                         "the command has ended with exit code " + std::to_string(*moment.exit_code), now_));
-    event.metadata.emplace_back("exit_code", static_cast<int64_t>(*moment.exit_code));
-  }
+  const std::string signal = SignalOf(moment);
+  const bool failed = moment.exit_code.value_or(0) != 0 && signal.empty();
+  if (moment.exit_code && !std::exchange(command_ended_, true)) ReportCommand(*moment.exit_code, signal);
   bool any_alive = false;
   bool any_died = false;
   std::vector<HealthReport::Reason> died, hung, restarting;
@@ -222,7 +243,8 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     const HealthReport::Worker& worker = report.workers.at(key);
     any_alive = any_alive || process.alive;
     any_died = any_died || worker.state == WorkerState::kDied;
-    if (process.died) died.push_back({"died", ProcessName(key) + " died: " + EndTextOf(process), key, worker.since});
+    if (process.died && worker.state == WorkerState::kDied)
+      died.push_back({"died", ProcessName(key) + " died: " + EndTextOf(process), key, worker.since});
     if (worker.state == WorkerState::kHung) {
       const std::string phase = process.phase.empty() ? "" : ", in " + PhaseText(process);
       hung.push_back({"hung", ProcessName(key) + " hangs" + phase, key, worker.since});
@@ -233,7 +255,10 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     }
   }
   std::ranges::stable_sort(died, {}, &HealthReport::Reason::since);
-  if (interrupted) report.reasons.push_back({"failed", "the command was interrupted"});
+  report.asked_to_end_by = signal;
+  if (!signal.empty() && !moment.exit_code) {
+    report.reasons.push_back({"interrupted", InterruptionText(signal) + "; its command has not ended yet"});
+  }
   if (moment.exit_code || (!any_alive && !moment.has_command && (!processes.empty() || moment.any_has_ended))) {
     End(processes, moment.exit_code ? std::optional(failed) : std::nullopt, report);
     return;
@@ -261,7 +286,7 @@ void JobHealth::End(std::span<const WorkerProcess> processes, std::optional<bool
   const std::vector<HealthReport::Reason> deaths = LastDeaths(processes, report);
   const bool failed = command_failed.value_or(!deaths.empty() || report_->state == JobState::kFailed);
   report.state = failed ? JobState::kFailed : JobState::kFinished;
-  if (!failed) return;
+  if (!failed && report.asked_to_end_by.empty()) return;
   if (deaths.empty()) {
     if (!command_failed) report.reasons = report_->reasons;  // of processes that are not listed any more
     return;

@@ -32,6 +32,7 @@
 #include "health/hang_judge.h"
 #include "health/health_memory.h"
 #include "health/health_report.h"
+#include "model/interruption.h"
 #include "model/job_event.h"
 #include "model/process_end.h"
 #include "model/worker_process.h"
@@ -49,6 +50,8 @@ class JobHealth {
     // exec runs a command, and its exit code once it has ended.
     bool has_command = false;
     std::optional<int> exit_code = {};
+    // The signal that asks the job to end, or by which it has ended.
+    std::optional<Interruption> interruption = {};
     // Processes of this run have ended, even if none of them is listed any more.
     bool any_has_ended = false;
     // The processes that were found to have ended since the last Look, each once.
@@ -86,15 +89,18 @@ class JobHealth {
   Known& Meet(const WorkerProcess& process, const Moment& moment);
   void LookAt(const WorkerProcess& process, size_t index, const Moment& moment, HealthReport& report);
   void ReportEnds(std::span<const WorkerProcess> processes, const Moment& moment);
-  void ReportEnd(const DeathRecorder::Told& told);
+  void ReportEnd(const DeathRecorder::Told& told, const Moment& moment);
   [[nodiscard]] std::optional<std::chrono::seconds> HungFor(const ProcessEnd& end) const;
   // Null: it is not known.
   [[nodiscard]] const Death* KnownDeathOf(const WorkerProcess& process) const;
+  [[nodiscard]] bool HasDied(const WorkerProcess& process) const;
   [[nodiscard]] std::string EndTextOf(const WorkerProcess& process) const;
   // `process`: a WorkerProcess or a ProcessEnd.
   template <class Process>
   JobEvent& Report(LogLevel level, const Process& process, const char* name, const std::string& text,
                    const std::string& reason = "");
+  // `signal`: that asked the job to end; empty: none did.
+  void ReportCommand(int exit_code, const std::string& signal);
   void SumUp(std::span<const WorkerProcess> processes, const Moment& moment, HealthReport& report);
   // `command_failed`: none: no command was run.
   void End(std::span<const WorkerProcess> processes, std::optional<bool> command_failed, HealthReport& report);
@@ -112,6 +118,7 @@ class JobHealth {
   bool job_hangs_ = false;
   TimePoint job_hangs_since_;
   bool command_ended_ = false;
+  bool interruption_is_told_ = false;
   HealthMemory memory_;
   std::vector<WorkerKey> remembered_hung_;
   std::shared_ptr<const HealthReport> report_ = std::make_shared<HealthReport>();

@@ -259,9 +259,11 @@ bool RetiredProcesses::HasDied(const InstanceKey& instance, uint32_t ordinal) co
   const auto exit = found->second.last_exits.find(ordinal);
   if (exit == found->second.last_exits.end() || IsCleanExit(exit->second)) return false;
   const LastProcess& process = found->second.last_processes.at(ordinal);
+  const auto span = found->second.last_spans.find(ordinal);
+  const bool has_span = span != found->second.last_spans.end();
+  if (has_span && living_.interrupted_at && span->second.ended >= *living_.interrupted_at) return false;
   if (living_.began_ticks) {
-    const auto span = found->second.last_spans.find(ordinal);
-    const bool is_of_former_boot = span != found->second.last_spans.end() && span->second.born < living_.booted;
+    const bool is_of_former_boot = has_span && span->second.born < living_.booted;
     if (is_of_former_boot || process.start_ticks < *living_.began_ticks) return false;
   }
   const auto restarted = restart_counts_.find(instance.first);

@@ -89,6 +89,8 @@ struct LivingJob {
   std::optional<uint64_t> began_ticks = {};
   // When the machine was booted, by the wall clock of now: processes that were born before belong to a former attempt, too.
   std::chrono::system_clock::time_point booted = {};
+  // Since when the job is asked to end; none: it is not. Processes that end then are not missed.
+  std::optional<std::chrono::system_clock::time_point> interrupted_at = {};
   std::set<InstanceKey> instances = {};  // with a living process
   // The highest restart count of the living processes, by role. A launcher that restarts a worker group gives each process a
   // higher one.

@@ -19,7 +19,4 @@ inline constexpr std::string_view kReplacedProgram = "exec";
   return reason == "exit_0" || reason == kExitOfUnknownCode || reason == kReplacedProgram;
 }
 
-// Whether a command ended with this exit code because a person or a scheduler asked it to: by SIGINT or SIGTERM.
-[[nodiscard]] inline bool IsInterruption(int exit_code) { return exit_code == 130 || exit_code == 143; }
-
 }  // namespace persia::agent

@@ -24,6 +24,7 @@ struct UncaughtException {
   int error_number = 0;  // of an OSError; ENOMEM of a MemoryError; else 0
   // The process went on: the program itself called the hook, with an exception that it had caught, or the prompt of Python did.
   bool was_caught = false;
+  std::chrono::system_clock::time_point raised_at = {};  // it is not saved
 
   friend bool operator==(const UncaughtException&, const UncaughtException&) = default;
 };

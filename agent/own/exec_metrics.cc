@@ -38,6 +38,22 @@ std::optional<int> ExecRecord::CommandExitCode() const {
   return ended ? std::optional<int>(record_.exit_code) : std::nullopt;
 }
 
+std::optional<Interruption> ExecRecord::interruption() const {
+  const uint64_t until_ns = __atomic_load_n(&record_.shutdown_until_ns, __ATOMIC_ACQUIRE);
+  if (until_ns == 0) return std::nullopt;
+  const TimePoint until{std::chrono::nanoseconds(until_ns)};
+  const TimePoint at = until - std::chrono::nanoseconds(supervisor::kShutdownNs);
+  const int signal = static_cast<int>(record_.end_signal % supervisor::kFromTerminal);
+  const auto exit_code = CommandExitCode();
+  if ((exit_code ? ended_at() : now_()) > until) return std::nullopt;
+  // A signal to all of its processes may end the command before the supervisor gets it. Others after the end are for the agent.
+  if (exit_code && at > ended_at() && *exit_code != 128 + signal) return std::nullopt;
+  const auto ago = std::chrono::duration_cast<std::chrono::system_clock::duration>(now_() - at);
+  return Interruption{.signal = ExitReason(signal),
+                      .from_terminal = record_.end_signal >= supervisor::kFromTerminal,
+                      .at = std::chrono::system_clock::now() - ago};
+}
+
 uint64_t ExecRecord::began_ticks() const {
   static const auto kTicksPerSecond = static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
   return (record_.began_ns + uint64_t{1'000'000} * record_.suspended_ms) / (1'000'000'000 / kTicksPerSecond);

@@ -11,13 +11,14 @@
 #include <memory>
 #include <optional>
 
+#include "model/interruption.h"
 #include "model/rows.h"
 #include "supervisor/shared_memory.h"
 #include "workers/exit_reasons.h"
 
 namespace persia::agent {
 
-// Thread safety: CommandExitCode: any thread; the rest: the collector thread alone.
+// Thread safety: CommandExitCode and interruption: any thread; the rest: the collector thread alone.
 class ExecRecord {
  public:
   using Record = supervisor::Record;
@@ -40,6 +41,9 @@ class ExecRecord {
   [[nodiscard]] const ExitReasons& ends() const { return ends_; }
   // 128 + n if signal n ended the command; nothing while it runs.
   [[nodiscard]] std::optional<int> CommandExitCode() const;
+  // The signal by which the job was asked to end, as long as it may still end because of it; of a command that has ended, if it
+  // did so in that time.
+  [[nodiscard]] std::optional<Interruption> interruption() const;
   // When the command began, in clock ticks since boot: each of its processes has at least these as its start time.
   [[nodiscard]] uint64_t began_ticks() const;
   // When the command ended. REQUIRES: CommandExitCode() has a value.

@@ -9,7 +9,7 @@
 
 namespace persia::supervisor {
 
-constexpr uint32_t kFormat = 2;
+constexpr uint32_t kFormat = 3;
 
 enum LogLevel : uint32_t { kDebug, kInfo, kWarning, kError, kOff };
 
@@ -33,6 +33,11 @@ static_assert(sizeof(Preparation) == 65536);
 // Whether the agent is to read the named pipe, and to remove it at the end.
 enum PipeState : uint32_t { kNoPipe, kFoundPipe, kCreatedPipe };
 
+// A terminal sends its signals by the kernel: a person has pressed a key.
+constexpr uint32_t kFromTerminal = 256;
+// For how long the job may take to end. What ends later does so for another reason.
+constexpr uint64_t kShutdownNs = 300'000'000'000;
+
 // Its members are stored with release and loaded with acquire. So if one is overwritten while it is read, the reader sees that
 // by Record::child_count.
 struct EndedChild {
@@ -50,15 +55,16 @@ struct Record {
   uint64_t began_ns;      // before the command's start
   uint64_t agent_starts;  // how often an agent was started
   int32_t others;         // the agent's descriptor of the file of all supervisors, shared with this one; -1: none
-  uint32_t unused;        // 0
+  uint32_t end_signal;    // by which the job was asked to end, + kFromTerminal if so; of several, the first one
   int32_t exit_code;      // the command's, 128 + n if signal n ended it; valid once ended_ns is set
   uint32_t suspended_ms;  // for how long the machine was suspended before began_ns, which CLOCK_MONOTONIC does not count
   uint64_t ended_ns;      // 0: it is running. Stored with release, after exit_code.
+  uint64_t shutdown_until_ns;   // when that signal came, + kShutdownNs; 0: none has. Stored with release, after end_signal.
   // All children that were reaped, except agents: number n is in children[n % kMaxChildren] while n + kMaxChildren >
   // child_count.
   uint64_t child_count;  // stored with release, after the child
   EndedChild children[kMaxChildren];
 };
-static_assert(sizeof(Record) == 56 + Record::kMaxChildren * 16);
+static_assert(sizeof(Record) == 64 + Record::kMaxChildren * 16);
 
 }  // namespace persia::supervisor

@@ -112,19 +112,15 @@ void Supervisor::Prepare() {
   const size_t bytes =
       (static_cast<size_t>(argc_) + 4 + Count(inherited_environment_) + sizeof(Preparation::text) / 4) * sizeof(char*);
   void* const pointers = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (preparation_ == nullptr || record_ == nullptr || pointers == MAP_FAILED) {
-    Log(kError, "exec.prepare", "no memory for metrics (%s); the command runs without metrics", strerror(errno));
-    return;
-  }
+  if (preparation_ == nullptr || record_ == nullptr || pointers == MAP_FAILED)
+    return Log(kError, "exec.prepare", "no memory for metrics (%s); the command runs without metrics", strerror(errno));
   agent_argv_ = static_cast<char**>(pointers);
   SplitEnvironment(agent_argv_ + argc_ + 4);
   agent_argv_[0] = argv_[0];
   for (int i = 2; i < argc_; ++i) agent_argv_[i + 1] = argv_[i];
   const pid_t preparer = ForkAgentProgram("exec-prepare", preparation_memory_);
-  if (preparer < 0) {
-    Log(kError, "exec.prepare", "cannot start another process (%s); the command runs without metrics", strerror(errno));
-    return;
-  }
+  if (preparer < 0)
+    return Log(kError, "exec.prepare", "cannot start another process (%s); the command runs without metrics", strerror(errno));
   const int64_t deadline = Now() + kPrepareTimeout;
   int status = 0;
   pid_t ended = 0;
@@ -350,11 +346,15 @@ void Supervisor::AgentEnded(int wait_status) {
 }
 
 void Supervisor::Handle(int signal, const siginfo_t& info) {
-  if (signal == SIGCHLD || (info.si_pid == getpid() && info.si_code <= 0))
-    return;  // sent by this process: a write to a closed pipe
+  // Sent by this process: a write to a closed pipe.
+  if (signal == SIGCHLD || (info.si_pid == getpid() && info.si_code <= 0)) return;
   const uint64_t bit = uint64_t{1} << (signal - 1);
   received_signals_ |= bit;
-  const bool is_end = signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
+  const bool is_end = signals_.PendingEnd(bit) != 0;
+  if (is_end && record_ != nullptr && NowNs() >= record_->shutdown_until_ns) {
+    record_->end_signal = static_cast<uint32_t>(signal) | (info.si_code == SI_KERNEL ? kFromTerminal : 0);
+    __atomic_store_n(&record_->shutdown_until_ns, NowNs() + kShutdownNs, __ATOMIC_RELEASE);
+  }
   if (command_ != 0) {
     const bool has_it = Signals::IsForGroup(signal, info) && (early_signals_ & bit) == 0 && getpgid(command_) == getpgrp();
     early_signals_ &= ~bit;
@@ -363,7 +363,7 @@ void Supervisor::Handle(int signal, const siginfo_t& info) {
     if (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU) stop_signal_ = signal;
   } else if (signal == expected_signal_) {
     expected_signal_ = 0;
-  } else if (is_end) {
+  } else if (is_end && signal != SIGHUP) {
     if (agent_ > 0) kill(agent_, SIGTERM);  // the second signal: the agent ends its last push
     wants_agent_ = wants_agent_ && agent_ > 0;
   }

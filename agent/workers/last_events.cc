@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <string_view>
@@ -62,6 +63,7 @@ std::optional<UncaughtException> ExceptionIn(std::span<const JobEvent> events) {
   for (const JobEvent& event : events) {
     if (!IsException(event)) continue;
     exception.emplace();
+    exception->raised_at = std::chrono::system_clock::time_point(std::chrono::milliseconds(event.unix_ms));
     for (const auto& [key, value] : event.metadata) {
       const auto* const text = std::get_if<std::string>(&value);
       const auto* const number = std::get_if<int64_t>(&value);

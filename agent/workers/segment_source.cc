@@ -139,7 +139,13 @@ std::string SegmentSource::ExitOf(const ProcessEnd& end) const {
 }
 
 LivingJob SegmentSource::FindLiving() const {
-  LivingJob living{.is_over = command_has_ended_, .began_ticks = command_began_ticks_, .booted = booted_};
+  LivingJob living;
+  if (command_) {
+    living = {.is_over = command_->has_ended,
+              .began_ticks = command_->began_ticks,
+              .booted = command_->booted,
+              .interrupted_at = command_->interrupted_at};
+  }
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     if (!segment.alive || !lifecycle_.IsOfThisRun(*segment.reader)) continue;
     const SegmentIdentity& identity = segment.reader->identity();
@@ -345,12 +351,6 @@ void SegmentSource::ListEnded() {
 }
 
 void SegmentSource::SetHealth(std::string_view health) { ledger_.SetHealth(health); }
-
-void SegmentSource::SetCommand(uint64_t began_ticks, std::chrono::system_clock::time_point booted, bool has_ended) {
-  booted_ = booted;
-  command_began_ticks_ = began_ticks;
-  command_has_ended_ = has_ended;
-}
 
 void SegmentSource::SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl,
                               bool hide_ended) {

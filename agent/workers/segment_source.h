@@ -127,9 +127,14 @@ class SegmentSource {
   [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }
   // Of each exposed instance that had a process which ended.
   [[nodiscard]] std::span<const EndedProcesses> ended() const { return ended_; }
-  // Of the command that is run: when it began, in clock ticks since boot; when the machine was booted, by the wall clock of
-  // now; and whether the command has ended. From the next Read on.
-  void SetCommand(uint64_t began_ticks, std::chrono::system_clock::time_point booted, bool has_ended);
+  struct Command {
+    uint64_t began_ticks = 0;                           // in clock ticks since boot
+    std::chrono::system_clock::time_point booted = {};  // when the machine was, by the wall clock of now
+    bool has_ended = false;
+    std::optional<std::chrono::system_clock::time_point> interrupted_at = {};
+  };
+  // The command that is run. From the next Read on.
+  void SetCommand(const Command& command) { command_ = command; }
   // From the next Collect on.
   void SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl, bool hide_ended);
   // The labels of the settings, and the label `agent`, on all identities. From the next Plan on.
@@ -198,10 +203,7 @@ class SegmentSource {
   SegmentLifecycle lifecycle_;
   std::unique_ptr<Merger> merger_;
   std::vector<Measurements> inputs_;  // of the last Read
-  // Of the command that is run.
-  std::optional<uint64_t> command_began_ticks_;
-  std::chrono::system_clock::time_point booted_;
-  bool command_has_ended_ = false;
+  std::optional<Command> command_;    // none: no command is run
   SegmentSourceStats stats_;
 };
 

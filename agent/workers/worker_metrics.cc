@@ -50,7 +50,8 @@ const std::array<Rows::Family, WorkerMetrics::kValues> WorkerMetrics::kFamilies{
     {"persia_process_cpu_seconds_total", MetricType::kCounter,
      "User and system processor time of the process. It starts at 0 with each process."},
     {"persia_process_died", MetricType::kGauge,
-     "Of an ended process: 1 if it ended by a signal or an error and nothing has replaced it, until the command ends, else 0."},
+     "Of an ended process: 1 if it ended by a signal or an error, not because the job was asked to end, and nothing has "
+     "replaced it, until the command ends, else 0."},
     {"persia_process_hung", MetricType::kGauge,
      "Of a running process: 1 if its metrics have not changed for persia_job_hang_after_seconds, while others of its job did, "
      "else 0."},

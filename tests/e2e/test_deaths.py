@@ -1,6 +1,8 @@
 """Ways to die: each is named with its cause and in words, in the log and in the last push, within 5 seconds."""
 
+import contextlib
 import json
+import re
 import shlex
 import signal
 
@@ -8,7 +10,7 @@ import pytest
 from conftest import AGENT, PYTHON, PYTHON_PACKAGE, Agent, agent_with_mount, environment
 from memory_cgroup import memory_cgroup
 from servers import fetch, free_port, wait_until
-from supervised import slow
+from supervised import Terminal, slow
 
 # The program counts until the test sees it, is in its phase and step, and then dies as `{act}` says.
 PROGRAM = """
@@ -63,6 +65,10 @@ class Dying:
         return line.partition(" died: ")[2]
 
 
+def run_of(rank):
+    return re.search(r"run (\w{16})", rank.agent.output())[1]
+
+
 def causes(gateway):
     """The causes with deaths on the gateway, with their counts."""
     shown = gateway.metrics()
@@ -102,12 +108,67 @@ def test_a_way_to_die_by_itself(job, gateway, tmp_path, monkeypatch, act, cause,
     assert causes(gateway) == {cause: 1}
 
 
-def test_sigterm_of_the_supervisor_is_the_launchers(job, gateway, tmp_path):
+def test_a_job_that_a_scheduler_ends_has_no_deaths_and_goes_on(job, gateway, tmp_path):
     rank = Dying(job, tmp_path, "")
     rank.agent.popen.send_signal(signal.SIGTERM)
     rank.agent.wait()
-    assert rank.death().startswith("SIGTERM; in data, step 812")
-    assert causes(gateway) == {"launcher": 1}
+    said = rank.agent.output()
+    assert "the job is asked to end by SIGTERM\n" in said and "has ended: SIGTERM, after SIGTERM to the job\n" in said
+    assert "the command has ended with exit code 143, terminated by SIGTERM\n" in said
+    assert causes(gateway) == {}
+    assert run_of(Dying(job, tmp_path, "")) == run_of(rank)
+
+
+# A launcher whose ranks get Ctrl-C, too, and which tells of them by its own exit code.
+LAUNCHER = """
+import os, subprocess, sys
+ranks = [subprocess.Popen([sys.executable, sys.argv[1]], env={**os.environ, "REPLICA_INDEX": str(rank)}) for rank in range(2)]
+try:
+    codes = [rank.wait() for rank in ranks]
+except KeyboardInterrupt:
+    codes = [rank.wait() for rank in ranks]
+sys.exit(any(codes))
+"""
+
+
+def test_ctrl_c_is_no_death_and_ends_the_run(job, gateway, tmp_path):
+    (tmp_path / "rank.py").write_text(PROGRAM.format(go=str(tmp_path / "go"), dying=str(tmp_path / "dying"), act="    pass"))
+    (tmp_path / "launcher.py").write_text(LAUNCHER)
+    address = f"127.0.0.1:{free_port()}"
+    flags = shlex.join(job.flags(address, []))
+    started = f"{AGENT} exec {flags} -- {PYTHON} {tmp_path}/launcher.py {tmp_path}/rank.py; echo code $?.\n"
+    with Terminal(PERSIA_ROLE="trainer", PYTHONPATH=str(PYTHON_PACKAGE)) as terminal:
+        terminal.type(started)
+        first = terminal.expect(r"starts run (\w+)")[1]
+        wait_until(lambda: shown(address, lambda status: len(status["workers"]) == 2), "two ranks")
+        terminal.type("\x03")
+        terminal.expect("the job is asked to end by SIGINT")
+        for _ in range(2):
+            terminal.expect(r"trainer rep_\d has ended: SIGINT, after SIGINT to the job")
+        terminal.expect("the command has ended with exit code 1, interrupted by SIGINT")
+        terminal.expect(f"run {first} has ended")
+        terminal.expect(r"code 1\.")
+        assert causes(gateway) == {}
+        terminal.type(started)
+        assert terminal.expect(r"starts run (\w+)")[1] != first
+        wait_until(lambda: shown(address, lambda status: len(status["workers"]) == 2), "two ranks")
+        (tmp_path / "go").touch()
+        terminal.expect(r"code 0\.")
+
+
+def shown(address, wanted):
+    with contextlib.suppress(OSError):
+        return wanted(json.loads(fetch(f"http://{address}/api/v1/status")[1]))
+
+
+@pytest.mark.needs("memory-cgroup")
+def test_lack_of_memory_in_a_shutdown_is_a_death(job, gateway, tmp_path, cgroup):
+    rank = Dying(job, tmp_path, OUT_OF_MEMORY, shell=f"trap '' TERM; {cgroup.join}; exec {{command}}")
+    rank.agent.popen.send_signal(signal.SIGTERM)
+    wait_until(lambda: "the job is asked to end by SIGTERM" in rank.agent.output(), "the signal")
+    rank.end()
+    assert rank.death().startswith("killed by the kernel for lack of memory")
+    assert causes(gateway) == {"out_of_memory": 1}
 
 
 def test_a_hang_that_the_launcher_ends_is_the_cause(job, gateway, tmp_path):

@@ -131,7 +131,7 @@ export function showHealth(status) {
   const { state } = health;
   const troubles = health.reasons;
   // An interrupted job has a reason, and is not in trouble.
-  const bad = BAD.includes(state) || troubles.some(({ kind }) => kind !== 'failed');
+  const bad = BAD.includes(state) || troubles.some(({ kind }) => kind !== 'interrupted');
   const element = byId('health');
   element.hidden = false;
   element.className = `health ${bad ? 'bad' : state === 'waiting' ? '' : 'good'}`;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@
 namespace persia::agent {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -194,6 +196,54 @@ TEST(DeathsTest, CleanExitsAndDataLoadersAreNoDeaths) {
   EXPECT_TRUE(IsDeath("SIGKILL", 1));
   EXPECT_TRUE(IsDeath("SIGSEGV", 1));
   EXPECT_TRUE(IsDeath(kUnknownEnd, 1, true)) << "the kernel killed it";
+}
+
+bool Follows(const ProcessEnd& end, const std::optional<Interruption>& interruption) {
+  return IsConsequence(DeathOf(end), end, interruption);
+}
+
+TEST(DeathsTest, WhatASignalToTheJobEndsFollowsFromIt) {
+  const Interruption asked{.signal = "SIGTERM", .at = Death::TimePoint(seconds(1000))};
+  const auto ends_at = [](ProcessEnd end, milliseconds at) {
+    end.ended_at = Death::TimePoint(at);
+    return end;
+  };
+  for (const char* exit : {"SIGINT", "SIGTERM", "SIGHUP", "SIGKILL", "exit_1", "exit_143", "unknown"}) {
+    EXPECT_TRUE(Follows(ends_at(EndBy(exit), seconds(1001)), asked)) << exit;
+    EXPECT_TRUE(Follows(ends_at(EndBy(exit), milliseconds(999'950)), asked)) << exit << ": the collection had begun";
+    EXPECT_FALSE(Follows(ends_at(EndBy(exit), seconds(999)), asked)) << exit;
+    EXPECT_FALSE(Follows(ends_at(EndBy(exit), seconds(1001)), {})) << exit;
+  }
+  for (const char* exit : {"SIGSEGV", "SIGABRT", "SIGXCPU"}) {
+    EXPECT_FALSE(Follows(ends_at(EndBy(exit), seconds(1001)), asked)) << exit;
+  }
+  ProcessEnd killed = EndBy("SIGKILL");
+  killed.about.killed_for_memory = true;
+  EXPECT_FALSE(Follows(ends_at(killed, seconds(1001)), asked));
+  ProcessEnd hung = EndBy("SIGTERM");
+  hung.hung_for = seconds(94);
+  EXPECT_FALSE(Follows(ends_at(hung, seconds(1001)), asked));
+}
+
+TEST(DeathsTest, AnExceptionFollowsFromASignalThatCameBeforeIt) {
+  const Interruption asked{.signal = "SIGTERM", .at = Death::TimePoint(std::chrono::microseconds(1'000'000'900))};
+  const auto raised_at = [](milliseconds at) {
+    ProcessEnd end = EndByException({.type = "ConnectionError", .raised_at = Death::TimePoint(at)});
+    end.ended_at = Death::TimePoint(seconds(1001));
+    return end;
+  };
+  EXPECT_TRUE(Follows(raised_at(milliseconds(1'000'000)), asked)) << "in the same millisecond";
+  EXPECT_FALSE(Follows(raised_at(milliseconds(999'999)), asked));
+  EXPECT_TRUE(Follows(raised_at(milliseconds(0)), asked)) << "its time is not known";
+}
+
+TEST(DeathsTest, ALauncherThatTellsOfItsRanksFollowsThem) {
+  ProcessEnd end = EndByException({.type = "ChildFailedError"});
+  EXPECT_FALSE(Follows(end, {}));
+  end.identity.labels = {{"instance", "rep_0"}, {"role", "launcher"}};
+  EXPECT_TRUE(Follows(end, {}));
+  end.exception->type = "RendezvousConnectionError";
+  EXPECT_FALSE(Follows(end, {}));
 }
 
 TEST(DeathsTest, APlaceIsToldOnlyIfItIsKnown) {

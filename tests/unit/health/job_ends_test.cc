@@ -118,6 +118,28 @@ TEST_F(JobHealthTest, ACleanExitIsNoProblem) {
   EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_1 has ended: exit code 0"));
 }
 
+// A rank that the kernel killed before stays dead, and the others only followed the signal.
+TEST_F(JobHealthTest, OfAnInterruptedJobThoseDiedThatDidSoForAnotherReason) {
+  StartJob();
+  End(1, "SIGKILL", true);
+  ends.back().about.killed_for_memory = true;
+  interruption_ = Interruption{.signal = "SIGINT", .at = Wall() + seconds(10)};
+  End(0, "SIGINT", true);
+  End(2, "exit_1", true);
+  for (ProcessEnd& end : ends) end.ended_at = interruption_->at;
+  Run(seconds(10));
+  EXPECT_EQ(StateOf(0), "exited");
+  EXPECT_EQ(StateOf(1), "died");
+  EXPECT_EQ(StateOf(2), "exited");
+  EXPECT_THAT(*health_.report()->deaths, SizeIs(1));
+  EXPECT_THAT(Events(), ElementsAre("job_interrupted", "worker_died", "worker_exited", "worker_exited"));
+  exit_code_ = 1;
+  Run(seconds(10));
+  EXPECT_EQ(State(), "finished");
+  EXPECT_EQ(health_.report()->asked_to_end_by, "SIGINT");
+  EXPECT_THAT(Reasons(), ElementsAre(StartsWith("died: trainer rep_1 died: killed by the kernel")));
+}
+
 // A former agent saw it end.
 TEST_F(JobHealthTest, ADeathHasTheTimeThatTheStateKnows) {
   for (uint32_t rank = 0; rank < 3; ++rank) Start(rank);

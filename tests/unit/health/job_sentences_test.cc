@@ -35,6 +35,8 @@ class RunningJob : public JobHealthTest {
     exit_code_ = exit_code;
     Run(seconds(10));
   }
+  void IsAskedToEnd(const std::string& signal) { interruption_ = Interruption{.signal = signal, .at = Wall()}; }
+  void GoesOn() { interruption_.reset(); }
   void HasNoCommand() { has_command_ = false; }
   [[nodiscard]] Texts Said() const { return log_->Messages(); }
 
@@ -122,9 +124,42 @@ const std::vector<SentencesOfJob>& SentencesOfJobs() {
        {"restarting: trainer rep_1 restarts again and again"}},
       {[](RunningJob& job) { job.Ends(0); }, {"the command has ended with exit code 0"}, {}},
       {[](RunningJob& job) { job.Ends(3); }, {"the command has ended with exit code 3"}, {}},
-      {[](RunningJob& job) { job.Ends(130); },
-       {"the command has ended with exit code 130"},
-       {"failed: the command was interrupted"}},
+      {[](RunningJob& job) { job.Ends(130); }, {"the command has ended with exit code 130, interrupted by SIGINT"}, {}},
+      {[](RunningJob& job) { job.Ends(143); }, {"the command has ended with exit code 143, terminated by SIGTERM"}, {}},
+      {[](RunningJob& job) {
+         job.IsAskedToEnd("SIGINT");
+         job.End(1, "SIGINT", false);
+         job.Run(seconds(20), {0, 2});
+       },
+       {"the job is asked to end by SIGINT", "trainer rep_1 has ended: SIGINT, after SIGINT to the job"},
+       {"interrupted: interrupted by SIGINT; its command has not ended yet"}},
+      {[](RunningJob& job) {
+         job.IsAskedToEnd("SIGTERM");
+         job.End(1, "exit_0", false);
+         job.Ends(1);
+       },
+       {"the job is asked to end by SIGTERM", "trainer rep_1 has ended: exit code 0",
+        "the command has ended with exit code 1, terminated by SIGTERM"},
+       {}},
+      {[](RunningJob& job) {
+         job.IsAskedToEnd("SIGTERM");
+         job.Ends(0);
+       },
+       {"the job is asked to end by SIGTERM", "the command has ended with exit code 0"},
+       {}},
+      // It handled the signal, is asked once more, and then ends.
+      {[](RunningJob& job) {
+         job.IsAskedToEnd("SIGINT");
+         job.Run(seconds(10), {0, 1, 2});
+         job.GoesOn();
+         job.Run(seconds(10), {0, 1, 2});
+         job.IsAskedToEnd("SIGTERM");
+         job.Run(seconds(10), {0, 1, 2});
+         job.GoesOn();
+         job.Ends(1);
+       },
+       {"the job is asked to end by SIGINT", "the job is asked to end by SIGTERM", "the command has ended with exit code 1"},
+       {}},
   };
   return table;
 }

@@ -6,9 +6,12 @@
 
 #include <bit>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace persia::agent {
 namespace {
@@ -59,6 +62,62 @@ TEST_F(ExecMetricsTest, TheCommandsBeginIsInTicksSinceBootWithTheTimeInSuspend) 
   record_->began_ns = 5'019'000'000;
   record_->suspended_ms = 1000;
   EXPECT_EQ(ExecRecord(*record_).began_ticks(), 601U);
+}
+
+class ShutdownTest : public ExecMetricsTest {
+ protected:
+  // As of `age` after the signal.
+  std::optional<std::string> SignalAfter(seconds age) {
+    return Ask([this, age] { return asked_at_ + age; });
+  }
+  std::optional<std::string> Ask(const std::function<ExecRecord::TimePoint()>& now) {
+    const auto interruption = ExecRecord(*record_, now).interruption();
+    return interruption ? std::optional(interruption->signal + (interruption->from_terminal ? " by a key" : "")) : std::nullopt;
+  }
+  static uint64_t Nanoseconds(ExecRecord::TimePoint time) {
+    return static_cast<uint64_t>(nanoseconds(time.time_since_epoch()).count());
+  }
+  void IsAskedToEnd(uint32_t signal) {
+    record_->end_signal = signal;
+    record_->shutdown_until_ns = Nanoseconds(asked_at_) + supervisor::kShutdownNs;
+  }
+  void CommandEnds(seconds age, int exit_code) {
+    record_->exit_code = exit_code;
+    record_->ended_ns = Nanoseconds(asked_at_ + age);
+  }
+
+  const ExecRecord::TimePoint asked_at_{seconds(1000)};
+};
+
+TEST_F(ShutdownTest, ASignalIsForTheTimeOfAShutdown) {
+  EXPECT_EQ(SignalAfter(seconds(0)), std::nullopt) << "there was none";
+  IsAskedToEnd(SIGTERM);
+  EXPECT_EQ(SignalAfter(seconds(0)), "SIGTERM");
+  EXPECT_EQ(SignalAfter(seconds(300)), "SIGTERM");
+  EXPECT_EQ(SignalAfter(seconds(301)), std::nullopt) << "the job has gone on";
+  IsAskedToEnd(SIGINT + supervisor::kFromTerminal);
+  EXPECT_EQ(SignalAfter(seconds(1)), "SIGINT by a key");
+}
+
+TEST_F(ShutdownTest, ACommandThatHasEndedDidSoByTheSignalIfItCameBefore) {
+  IsAskedToEnd(SIGTERM);
+  CommandEnds(seconds(2), 1);
+  EXPECT_EQ(SignalAfter(seconds(1000)), "SIGTERM");
+  CommandEnds(seconds(301), 1);
+  EXPECT_EQ(SignalAfter(seconds(1000)), std::nullopt);
+  CommandEnds(seconds(-1), 1);
+  EXPECT_EQ(SignalAfter(seconds(1000)), std::nullopt) << "it is for the agent";
+  CommandEnds(seconds(-1), 128 + SIGTERM);
+  EXPECT_EQ(SignalAfter(seconds(1000)), "SIGTERM") << "the command got it first";
+}
+
+TEST_F(ShutdownTest, ItsTimeIsOfTheWallClock) {
+  IsAskedToEnd(SIGINT);
+  const auto before = std::chrono::system_clock::now();
+  const auto interruption = ExecRecord(*record_, [this] { return asked_at_ + seconds(7); }).interruption();
+  ASSERT_TRUE(interruption);
+  EXPECT_GE(interruption->at, before - seconds(7));
+  EXPECT_LE(interruption->at, std::chrono::system_clock::now() - seconds(7));
 }
 
 TEST_F(ExecMetricsTest, TakesTheEndsOfChildrenOnce) {

@@ -110,6 +110,12 @@ TEST(TitleOf, HasTheStateAndTheExitCodeOfTheEnd) {
   EXPECT_EQ(title(JobState::kFinished, {}), "Finished");
   EXPECT_EQ(title(JobState::kFinished, 0), "Finished, exit 0");
   EXPECT_EQ(title(JobState::kFailed, 3), "Failed, exit 3");
+  Job interrupted;
+  interrupted.health.asked_to_end_by = "SIGINT";
+  EXPECT_EQ(TitleOf(interrupted.health), "Running");
+  EXPECT_EQ(TitleOf(interrupted.Over(JobState::kFinished, 130).health), "Interrupted by SIGINT, exit 130");
+  interrupted.health.asked_to_end_by = "SIGTERM";
+  EXPECT_EQ(TitleOf(interrupted.health), "Terminated by SIGTERM, exit 130");
 }
 
 TEST(ReasonsOf, HasEachReasonOnce) {

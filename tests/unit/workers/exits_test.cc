@@ -139,7 +139,7 @@ TEST_F(ExitsTest, ADeadRankStaysMissedWhenTheOthersHaveEndedWell) {
 
 // The page and the report of a command that has ended show all of its ranks, also those that died long before.
 TEST_F(ExitsTest, WhenTheCommandHasEndedNothingIsMissedOrHiddenAnyMore) {
-  source().SetCommand(0, {}, false);
+  source().SetCommand({});
   const auto other = StartRank(1);
   other->segment.Gauge("my_app", "loss", {}, 0.5);
   other->Put();
@@ -149,7 +149,7 @@ TEST_F(ExitsTest, WhenTheCommandHasEndedNothingIsMissedOrHiddenAnyMore) {
   passed_ += seconds(1000);
   EXPECT_THAT(Listed(), ElementsAre("rep_1 worker 0 up ", "rep_0 worker 0 down unknown died")) << "rank 2 left long ago";
   other->Die();
-  source().SetCommand(0, {}, true);
+  source().SetCommand({.has_ended = true});
   const std::vector<std::string> all{"rep_0 worker 0 down unknown", "rep_1 worker 0 down unknown"};
   EXPECT_EQ(Listed(), all);
   passed_ += seconds(100'000);
@@ -167,11 +167,22 @@ TEST_F(ExitsTest, ADeathBeforeTheCommandBeganIsNotMissed) {
   own->segment.header().birth_unix_ns = 1;  // the wall clock was set back since the command began
   own->Put();
   own->Die();
-  source().SetCommand(200, {}, false);
+  source().SetCommand({.began_ticks = 200});
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown", "rep_1 worker 0 down unknown died"));
   StartAgent();
-  source().SetCommand(200, {}, false);
+  source().SetCommand({.began_ticks = 200});
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown", "rep_1 worker 0 down unknown died"));
+}
+
+// Those that ended before the signal stay missed.
+TEST_F(ExitsTest, AnEndInAShutdownIsNotMissed) {
+  const auto other = StartRank(1);
+  StartRank(0)->Die();
+  Collect();
+  passed_ += seconds(10);
+  source().SetCommand({.interrupted_at = std::chrono::system_clock::time_point(seconds(1'800'000'005))});
+  other->Die();
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown died", "rep_1 worker 0 down unknown"));
 }
 
 // Its ticks are of another boot.
@@ -180,7 +191,7 @@ TEST_F(ExitsTest, ADeathBeforeTheMachineWasBootedIsNotMissed) {
   former->segment.header().start_ticks = 1000;
   former->segment.header().birth_unix_ns = 1'000'000'000;
   former->Put().Die();
-  source().SetCommand(200, std::chrono::system_clock::time_point(seconds(2)), false);
+  source().SetCommand({.began_ticks = 200, .booted = std::chrono::system_clock::time_point(seconds(2))});
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown"));
 }
 

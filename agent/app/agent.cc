@@ -119,10 +119,11 @@ RunSummary Agent::Summary() const {
   const Collection::Summary last = collection_.summary();
   RunSummary summary{.job = setup_.options.job_name,
                      .run_id = setup_.run_id,
+                     .attempt = setup_.attempt ? std::optional(setup_.attempt->number) : std::nullopt,
                      .agent_version = setup_.version,
                      .seconds = Seconds(clock_.Now() - created_at_),
                      .goodput = InSeconds(*last.goodput),
-                     .deaths = DeathsJson(*last.health->deaths)};
+                     .deaths = DeathsJson(*last.health->deaths, setup_.attempt)};
   if (setup_.exec != nullptr) {
     const ExecRecord::State command = setup_.exec->state();
     summary.exit_code = command.exit_code;

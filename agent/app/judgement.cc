@@ -130,6 +130,7 @@ void Judgement::JudgeHealth(Depth depth) {
                                        .settings = hang_settings_,
                                        .has_command = setup_.exec != nullptr,
                                        .exit_code = setup_.exec == nullptr ? std::nullopt : setup_.exec->CommandExitCode(),
+                                       .began = setup_.exec == nullptr ? std::nullopt : std::optional(setup_.exec->began_at()),
                                        .interruption = setup_.exec == nullptr ? std::nullopt : setup_.exec->interruption(),
                                        .any_has_ended = segments_.stats().dead + segments_.stats().retired > 0,
                                        .ends = ends,

@@ -109,6 +109,7 @@ AgentStatus WebPages::Status() const {
   status.job = parts_.setup.options.job_name;
   status.run_id = parts_.setup.run_id;
   status.directory = parts_.setup.directory;
+  status.attempt = parts_.setup.attempt;
   status.push_interval = options->push_interval;
   status.look_interval = std::min<std::chrono::milliseconds>(options->push_interval, kLookInterval);
   status.history = parts_.history.stats();

@@ -110,8 +110,10 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
   if (config.options.linger.count() > 0 && !is_interrupted) {
     agent.Linger(signals, record.ended_at() + config.options.linger);
   }
-  // A person who presses Ctrl-C is done with the run; a scheduler may start the job again.
-  const bool is_complete = exit_code == 0 || (interruption && interruption->from_terminal);
+  // A person who presses Ctrl-C is done with the run; a scheduler may start the job again. Of a job that never came to its
+  // first metric, nothing could go on.
+  const bool is_ended = exit_code == 0 || (interruption && interruption->from_terminal);
+  const auto is_complete = [&] { return is_ended || !agent.HadWorkers(); };
   EndTurn(
       session.value(),
       {.place = place, .is_complete = is_complete, .deletes_groups = config.options.on_job_end == OnJobEnd::kDelete},

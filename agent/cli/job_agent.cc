@@ -18,6 +18,7 @@
 #include "config/values.h"
 #include "exposure/identities.h"
 #include "files/durable_file.h"
+#include "health/phrases.h"
 #include "summary/kept_reports.h"
 #include "summary/summary_text.h"
 
@@ -92,6 +93,11 @@ Agent::Setup JobAgent::AgentSetup(Setup& setup) {
   out.state = session_.state_location();
   out.session = &session_;
   out.run_begins = !session_.continued();
+  if (setup.exec != nullptr && session_.attempt() > 0) {
+    out.attempt = {.number = session_.attempt(), .began = setup.exec->began_at()};
+    if (session_.run_began() > 0) out.attempt->run_began = std::chrono::system_clock::from_time_t(session_.run_began());
+    if (continues_run_ && session_.attempt() > 1 && setup.exec->state().agent_restarts == 0) new_attempt_ = out.attempt;
+  }
   out.ip_addr = options.ip_addr.empty() ? OwnAddress(options) : options.ip_addr;
   out.idle_limit = setup.idle_limit;
   out.on_idle = std::move(setup.on_idle);
@@ -149,6 +155,9 @@ void JobAgent::LogStart() const {
               (pages.empty() ? "" : ", pages on " + pages + "/") + ", workers in " + session_.directory().path() +
               (options.has_gateway_address || !options.Pushes() ? ", gateway " + options.gateway_address : "") +
               (config_.file.empty() ? "" : ", settings from " + config_.file));
+  if (!new_attempt_) return;
+  LogInfo("run.continued", "this is " + AttemptText(*new_attempt_) +
+                               ": its counts, deaths and goodput go on; to begin a new run, give another --job or --run-id");
 }
 
 void JobAgent::Linger(SignalReader& signals, std::chrono::steady_clock::time_point until) {

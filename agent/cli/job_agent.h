@@ -21,6 +21,7 @@
 #include "job/emit_receiver.h"
 #include "job/identity_claim.h"
 #include "job/job_session.h"
+#include "model/attempt.h"
 #include "push/group_ledger.h"
 
 namespace persia::agent {
@@ -52,6 +53,8 @@ class JobAgent {
   // The last collection and push. `delete_groups`: then deletes the job's groups on the gateway. A signal that asks to end
   // interrupts both.
   void Finish(SignalReader& signals, bool delete_groups);
+  // Whether a worker has recorded in this run. REQUIRES: Finish is over.
+  [[nodiscard]] bool HadWorkers() const { return agent_->HadWorkers(); }
   // Ends the run and removes its segments.
   void EndRun();
   // Logs the summary of the run, and writes the summary or the page to report_file, or the page to the reports that are kept.
@@ -72,6 +75,7 @@ class JobAgent {
   std::unique_ptr<GroupLedger> ledger_;
   std::unique_ptr<EmitReceiver> receiver_;
   const bool continues_run_;            // as the log says it
+  std::optional<Attempt> new_attempt_;  // of a run that goes on, if this is its first agent
   const size_t start_errors_;           // settings that could not be applied at the start: the pipe, state_dir
   std::unique_ptr<Reloader> reloader_;  // before the agent, whose pages call it
   std::unique_ptr<Agent> agent_;

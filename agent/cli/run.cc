@@ -68,7 +68,8 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
   agent.Start();
   const bool idle = WaitUntilIdle(signals, &agent.reloader());
   EndTurn(
-      session.value(), {.is_complete = idle, .deletes_groups = idle && config.options.on_job_end == OnJobEnd::kDelete},
+      session.value(),
+      {.is_complete = [idle] { return idle; }, .deletes_groups = idle && config.options.on_job_end == OnJobEnd::kDelete},
       [&](bool deletes_groups) { agent.Finish(signals, deletes_groups); }, [&] { agent.EndRun(); });
   agent.WriteReport();
   return kExitDone;

@@ -106,7 +106,7 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   WorkerState state = WorkerState::kExited;
   if (process.alive) {
     state = StateOf(judge_.Of(index), process, judge_.Unchanged(index));
-  } else if (HasDied(process)) {
+  } else if (HasDied(process, moment)) {
     state = WorkerState::kDied;
   }
   if (!process.alive && !known.ended_at) {
@@ -190,10 +190,12 @@ const Death* JobHealth::KnownDeathOf(const WorkerProcess& process) const {
   return found == deaths_->end() ? nullptr : &*found;
 }
 
-// Of more deaths than are listed, its end tells.
-bool JobHealth::HasDied(const WorkerProcess& process) const {
+// In this attempt of the run. Of more deaths than are listed, its end tells.
+bool JobHealth::HasDied(const WorkerProcess& process, const Moment& moment) const {
+  const bool is_of_earlier_attempt = moment.began && process.ended_at != TimePoint() && process.ended_at < *moment.began;
   const bool are_all_listed = deaths_->size() < DeathMemory::kMaxDeaths;
-  return KnownDeathOf(process) != nullptr || (!are_all_listed && IsDeath(process.last_exit, process.ordinal));
+  return !is_of_earlier_attempt &&
+         (KnownDeathOf(process) != nullptr || (!are_all_listed && IsDeath(process.last_exit, process.ordinal)));
 }
 
 // With what is known of its death, if it died.

@@ -50,6 +50,8 @@ class JobHealth {
     // exec runs a command, and its exit code once it has ended.
     bool has_command = false;
     std::optional<int> exit_code = {};
+    // When the command began: processes that ended before are of an earlier attempt. None: no command is run.
+    std::optional<TimePoint> began = {};
     // The signal that asks the job to end, or by which it has ended.
     std::optional<Interruption> interruption = {};
     // Processes of this run have ended, even if none of them is listed any more.
@@ -93,7 +95,7 @@ class JobHealth {
   [[nodiscard]] std::optional<std::chrono::seconds> HungFor(const ProcessEnd& end) const;
   // Null: it is not known.
   [[nodiscard]] const Death* KnownDeathOf(const WorkerProcess& process) const;
-  [[nodiscard]] bool HasDied(const WorkerProcess& process) const;
+  [[nodiscard]] bool HasDied(const WorkerProcess& process, const Moment& moment) const;
   [[nodiscard]] std::string EndTextOf(const WorkerProcess& process) const;
   // `process`: a WorkerProcess or a ProcessEnd.
   template <class Process>

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <set>
 #include <vector>
@@ -48,6 +49,16 @@ std::string ExitText(std::string_view exit) {
   if (exit == kUnknownEnd) return "it ended by a signal or _exit";
   if (exit == kExitOfUnknownCode) return "a normal exit";
   return exit.starts_with(kCode) ? "exit code " + std::string(exit.substr(kCode.size())) : std::string(exit);
+}
+
+std::string AttemptText(const Attempt& attempt) {
+  std::string text = "attempt " + std::to_string(attempt.number) + " of the run";
+  const std::time_t seconds = attempt.run_began ? std::chrono::system_clock::to_time_t(*attempt.run_began) : 0;
+  std::tm utc{};
+  char time[64];
+  const bool is_known = attempt.run_began && gmtime_r(&seconds, &utc) != nullptr;
+  if (is_known && std::strftime(time, sizeof time, " that began at %Y-%m-%d %H:%M:%S UTC", &utc) > 0) text += time;
+  return text;
 }
 
 std::string OthersWait(size_t count) { return count == 1 ? "1 other waits" : std::to_string(count) + " others wait"; }

@@ -232,6 +232,10 @@ AgentConf JobDirectory::ReadConf() const {
       conf.web = line.substr(4);
     } else if (int replica = 0; line.starts_with("state_replica=") && ParseNumber(line.substr(14), replica) && replica >= 0) {
       conf.state_replica = replica;
+    } else if (int attempt = 0; line.starts_with("attempt=") && ParseNumber(line.substr(8), attempt) && attempt > 0) {
+      conf.attempt = attempt;
+    } else if (int64_t began = 0; line.starts_with("run_began=") && ParseNumber(line.substr(10), began) && began > 0) {
+      conf.run_began = began;
     }
   }
   return conf;
@@ -243,6 +247,8 @@ Status JobDirectory::WriteConf(const AgentConf& conf) {
   if (!conf.starter.empty()) text += "starter=" + conf.starter + "\ncommand=" + conf.command + '\n';
   if (!conf.web.empty()) text += "web=" + conf.web + '\n';
   if (conf.state_replica) text += "state_replica=" + std::to_string(*conf.state_replica) + '\n';
+  if (conf.attempt > 0) text += "attempt=" + std::to_string(conf.attempt) + '\n';
+  if (conf.run_began > 0) text += "run_began=" + std::to_string(conf.run_began) + '\n';
   const DurableFile file{directory_.get(), path_, metrics::kAgentConfName};
   const auto written = ReplaceDurable(file, group_ ? 0660 : 0600, {text}, {});
   if (!written.ok()) return Error{written.error()};

@@ -31,6 +31,8 @@ struct AgentConf {
   std::string command = {};               // a hash of the command
   std::string web = {};                   // the URL of the agent's page; empty: there is none
   std::optional<int> state_replica = {};  // in the names of the state's files in `state_dir` (job/state_name.h)
+  int attempt = 0;                        // of the run, from 1 on; 0: not known
+  int64_t run_began = 0;                  // in seconds since 1970; 0: not known
 
   friend bool operator==(const AgentConf&, const AgentConf&) = default;
 };

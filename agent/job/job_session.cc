@@ -62,6 +62,13 @@ bool ForEachSegment(const JobDirectory& directory, const Each& each) {
 // A directory that is set names the job, too.
 bool HasName(const AgentOptions& options) { return options.has_job_name || !options.metrics_dir.empty(); }
 
+// The pid of a process of ProcessText; empty: it does not live.
+std::string PidIfAlive(const std::string& process) {
+  std::string pid = process.substr(0, process.find(':'));
+  pid_t number = 0;
+  return ParseNumber(pid, number) && ProcessText(number) == process ? pid : "";
+}
+
 // Whether the job of agent.conf is the one of these settings.
 bool IsSameJob(const AgentOptions& options, const JobStarter& starter, const AgentConf& conf) {
   if (HasName(options)) return conf.job.empty() || conf.job == options.job_name;
@@ -201,13 +208,16 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
   session.other_run_ = session.other_agent_ && unfinished && !session.continued_;
   if (!session.other_agent_) {
     session.starter_ = starter;
+    session.CountAttempt(written);
     const AgentConf wanted = session.Conf();
     // An unchanged file is not written, so that a restarted agent works in a full directory.
-    // Nor does it need who started the job, and where the state is: workers read only the rest.
+    // Nor does it need who started the job and when, and where the state is: workers read only the rest.
     AgentConf needed = wanted;
     needed.starter = written.starter;
     needed.command = written.command;
     needed.state_replica = written.state_replica;
+    needed.attempt = written.attempt;
+    needed.run_began = written.run_began;
     if (Status saved = wanted == written ? Status(Done{}) : session.directory_.WriteConf(wanted);
         !saved.ok() && needed != written) {
       return Error{saved.error()};
@@ -220,12 +230,20 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
   return session;
 }
 
+// `exec` that run at the same time are one attempt.
+void JobSession::CountAttempt(const AgentConf& former) {
+  using std::chrono::system_clock;
+  attempt_ = continued_ ? former.attempt : 1;
+  run_began_ = continued_ ? former.run_began : system_clock::to_time_t(system_clock::now());
+  const bool is_other_exec = !starter_.process.empty() && starter_.process != former.starter;
+  if (continued_ && attempt_ > 0 && is_other_exec && !starter_.goes_on && PidIfAlive(former.starter).empty()) ++attempt_;
+}
+
 // Its agent, its supervisor, or a process of its run that outlived them.
 std::string JobSession::UserOfDirectory(const AgentConf& conf, const JobStarter& starter) const {
   const std::string job = conf.job.empty() ? "" : " of job " + Quoted(conf.job);
   if (other_agent_) return "the agent with pid " + *other_agent_ + job;
-  const std::string pid = conf.starter.substr(0, conf.starter.find(':'));
-  if (pid_t number = 0; ParseNumber(pid, number) && ProcessText(number) == conf.starter) return "exec with pid " + pid + job;
+  if (const std::string pid = PidIfAlive(conf.starter); !pid.empty()) return "exec with pid " + pid + job;
   bool in_use = false;
   if (!starter.process.empty() && !conf.ended && !conf.run_id.empty()) {
     ForEachSegment(directory_, [&](const char*, const SegmentUse& use) {
@@ -242,7 +260,9 @@ AgentConf JobSession::Conf() const {
           .starter = starter_.process,
           .command = starter_.command,
           .web = web_,
-          .state_replica = state_replica_};
+          .state_replica = state_replica_,
+          .attempt = attempt_,
+          .run_began = run_began_};
 }
 
 Status JobSession::OpenStateDirectory(const AgentOptions& options) {

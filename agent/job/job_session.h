@@ -52,6 +52,9 @@ struct JobStarter {
   // The run of the settings may be over, and all of the command's counts pushed: by an agent of this `exec` that was killed
   // after the command's end, or by another one's.
   bool may_be_over = false;
+  // This agent goes on with an attempt of the run: after a former agent of its `exec`, or after another `exec` that ran beside
+  // it.
+  bool goes_on = false;
 };
 // A process, so that another one with its pid is told from it; empty if /proc cannot be read.
 std::string ProcessText(pid_t pid);
@@ -78,6 +81,10 @@ class JobSession {
   [[nodiscard]] const std::string& run_id() const { return run_id_; }
   // Whether an unfinished run is continued.
   [[nodiscard]] bool continued() const { return continued_; }
+  // How many `exec` have run the job, one after another, in this run; 0: not known.
+  [[nodiscard]] int attempt() const { return attempt_; }
+  // In seconds since 1970; 0: not known.
+  [[nodiscard]] int64_t run_began() const { return run_began_; }
   // Whether an agent has saved a state of the run: one that `exec` has just begun has none, although its agent continues it.
   [[nodiscard]] bool HasState() const;
   // Why state_dir cannot be opened, so that the state is beside the segments; empty: it is open, or not set.
@@ -129,6 +136,7 @@ class JobSession {
  private:
   explicit JobSession(JobDirectory directory) : directory_(std::move(directory)) {}
 
+  void CountAttempt(const AgentConf& former);
   [[nodiscard]] std::string UserOfDirectory(const AgentConf& conf, const JobStarter& starter) const;
   [[nodiscard]] AgentConf Conf() const;
   Status OpenStateDirectory(const AgentOptions& options);
@@ -146,6 +154,8 @@ class JobSession {
   std::string run_id_;
   std::string web_;
   JobStarter starter_;
+  int attempt_ = 0;
+  int64_t run_began_ = 0;
   bool enabled_ = true;
   bool continued_ = false;
   bool other_run_ = false;

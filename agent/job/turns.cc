@@ -49,13 +49,14 @@ std::optional<Result<JobSession>> BeginInTurn(const AgentOptions& options, std::
                                               const JobStarter& starter, const TurnWait& wait) {
   Take(wait.place);  // a former agent may have left it
   bool is_collected = false;
+  bool waits = false;
   const auto begin = [&](std::chrono::milliseconds for_lock) {
     JobStarter agent = starter;
     agent.may_be_over = is_collected || (wait.is_restarted && wait.command_has_ended());
+    agent.goes_on = waits || wait.is_restarted;
     return JobSession::Begin(options, for_lock, agent);
   };
   Result<JobSession> session = begin(patience);
-  bool waits = false;
   while (session.ok() && session.value().other_agent() && !session.value().other_run() && session.value().other_job().empty()) {
     if (!std::exchange(waits, true)) {
       session.value().NoteStateName(options);
@@ -79,7 +80,7 @@ void EndTurn(JobSession& session, const TurnEnd& end, const std::function<void(b
              const std::function<void()>& end_run) {
   session.NoteCollecting(false);
   finish(end.deletes_groups && !session.HasOthers(end.place.number));
-  if (end.is_complete && !session.HasOthers(end.place.number)) end_run();
+  if (end.is_complete() && !session.HasOthers(end.place.number)) end_run();
   Leave(end.place);
 }
 

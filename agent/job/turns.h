@@ -46,8 +46,9 @@ std::optional<Result<JobSession>> BeginInTurn(const AgentOptions& options, std::
 
 struct TurnEnd {
   Place place = {};
-  bool is_complete = false;     // the run ends, unless another `exec` of it goes on
-  bool deletes_groups = false;  // in the same case
+  // Called after `finish`: whether the run ends, unless another `exec` of it goes on.
+  std::function<bool()> is_complete;
+  bool deletes_groups = false;  // unless another `exec` of the run goes on
 };
 
 // The end of the agent that collects. `finish` collects and pushes for the last time, and deletes the job's groups if it is

@@ -48,10 +48,14 @@ std::optional<Interruption> ExecRecord::interruption() const {
   if ((exit_code ? ended_at() : now_()) > until) return std::nullopt;
   // A signal to all of its processes may end the command before the supervisor gets it. Others after the end are for the agent.
   if (exit_code && at > ended_at() && *exit_code != 128 + signal) return std::nullopt;
-  const auto ago = std::chrono::duration_cast<std::chrono::system_clock::duration>(now_() - at);
   return Interruption{.signal = ExitReason(signal),
                       .from_terminal = record_.end_signal >= supervisor::kFromTerminal,
-                      .at = std::chrono::system_clock::now() - ago};
+                      .at = WallTimeOf(until_ns - supervisor::kShutdownNs)};
+}
+
+std::chrono::system_clock::time_point ExecRecord::WallTimeOf(uint64_t ns) const {
+  const auto ago = now_() - TimePoint(std::chrono::nanoseconds(ns));
+  return std::chrono::system_clock::now() - std::chrono::duration_cast<std::chrono::system_clock::duration>(ago);
 }
 
 uint64_t ExecRecord::began_ticks() const {

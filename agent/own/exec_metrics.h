@@ -46,10 +46,14 @@ class ExecRecord {
   [[nodiscard]] std::optional<Interruption> interruption() const;
   // When the command began, in clock ticks since boot: each of its processes has at least these as its start time.
   [[nodiscard]] uint64_t began_ticks() const;
+  // When the command began, by the wall clock of now.
+  [[nodiscard]] std::chrono::system_clock::time_point began_at() const { return WallTimeOf(record_.began_ns); }
   // When the command ended. REQUIRES: CommandExitCode() has a value.
   [[nodiscard]] TimePoint ended_at() const { return TimePoint(std::chrono::nanoseconds(record_.ended_ns)); }
 
  private:
+  [[nodiscard]] std::chrono::system_clock::time_point WallTimeOf(uint64_t ns) const;
+
   const Record& record_;
   const std::function<TimePoint()> now_;
   ExitReasons ends_;

@@ -111,6 +111,7 @@ Json SummaryJson(const RunSummary& summary) {
             {"version", RunSummary::kVersion},
             {"job", summary.job},
             {"run_id", summary.run_id},
+            {"attempt", summary.attempt ? Json(*summary.attempt) : Json(nullptr)},
             {"agent_version", summary.agent_version},
             {"exit_code", summary.exit_code ? Json(*summary.exit_code) : Json(nullptr)},
             {"seconds", summary.seconds},
@@ -152,6 +153,7 @@ Result<RunSummary> ParseSummary(std::string_view text) {
   RunSummary summary{
       .job = members.Text("job"), .run_id = members.Text("run_id"), .agent_version = members.Text("agent_version")};
   if (const auto code = members.MaybeNumber("exit_code")) summary.exit_code = static_cast<int>(std::clamp(*code, 0.0, 255.0));
+  if (members.MaybeNumber("attempt")) summary.attempt = static_cast<int>(members.Count("attempt"));
   summary.seconds = members.Number("seconds");
   if (const auto deaths = json.find("deaths"); deaths != json.end()) {
     if (deaths->is_array()) {

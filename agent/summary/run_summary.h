@@ -24,6 +24,7 @@ struct RunSummary {
 
   std::string job = {};
   std::string run_id = {};
+  std::optional<int> attempt = {};  // of the run, from 1 on
   std::string agent_version = {};
   std::optional<int> exit_code = {};  // of exec's command
   double seconds = 0;                 // that the command ran, or the agent

@@ -76,6 +76,7 @@ std::string RedoneDifference(const std::optional<uint64_t>& from, const std::opt
   return from && to ? SignedCount(*from, *to) : "";
 }
 std::string ExitText(const RunSummary& summary) { return summary.exit_code ? std::to_string(*summary.exit_code) : "-"; }
+std::string AttemptText(const RunSummary& summary) { return summary.attempt ? std::to_string(*summary.attempt) : "-"; }
 std::string RatioText(const std::optional<double>& ratio) { return ratio ? PercentText(*ratio) : "-"; }
 std::string RatioDifference(const std::optional<double>& from, const std::optional<double>& to) {
   return from && to ? Format("%+.1f points", 100 * (*to - *from)) : "";
@@ -108,6 +109,7 @@ std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummar
       "job", [](const RunSummary& run) { return OneLine(run.job); }, "");
   add(
       "run", [](const RunSummary& run) { return OneLine(run.run_id); }, "");
+  add("attempt", AttemptText, "");
   add("exit code", ExitText, "");
   add(
       "duration", [](const RunSummary& run) { return DurationText(run.seconds); }, SignedDuration(b.seconds - a.seconds));

@@ -49,9 +49,12 @@ Json DeathJson(const Death& death) {
 
 }  // namespace
 
-Json DeathsJson(std::span<const Death> deaths) {
+Json DeathsJson(std::span<const Death> deaths, const std::optional<Attempt>& attempt) {
   Json json = Json::array();
-  for (const Death& death : deaths) json.push_back(DeathJson(death));
+  for (const Death& death : deaths) {
+    json.push_back(DeathJson(death));
+    json.back()["earlier_attempt"] = attempt && death.ended_at < attempt->began;
+  }
   return json;
 }
 

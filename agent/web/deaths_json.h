@@ -4,14 +4,16 @@
 // Thread safety: a pure function.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "base/json.h"
 #include "health/deaths.h"
+#include "model/attempt.h"
 
 namespace persia::agent {
 
-// In the order in which they were found.
-[[nodiscard]] Json DeathsJson(std::span<const Death> deaths);
+// In the order in which they were found. `attempt`: the present one, if that is known.
+[[nodiscard]] Json DeathsJson(std::span<const Death> deaths, const std::optional<Attempt>& attempt);
 
 }  // namespace persia::agent

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "health/phrases.h"
 #include "web/deaths_json.h"
 #include "web/goodput_json.h"
 #include "web/machine_json.h"
@@ -175,6 +176,15 @@ Json NotFiniteJson(const NotFiniteReport& report) {
   return values;
 }
 
+Json AttemptJson(const std::optional<Attempt>& attempt) {
+  if (!attempt) return {};
+  const bool is_further = attempt->number > 1;
+  return {{"number", attempt->number},
+          {"began_ms", UnixMs(attempt->began)},
+          {"run_began_ms", attempt->run_began ? Json(UnixMs(*attempt->run_began)) : Json()},
+          {"text", is_further ? AttemptText(*attempt) + "; its counts, deaths and goodput go on" : ""}};
+}
+
 Json HealthJson(const AgentStatus& status, const std::vector<HealthReport::Reason>& all) {
   const HealthReport& health = *status.health;
   Json reasons = Json::array();
@@ -218,12 +228,13 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"job", status.job},
        {"run_id", status.run_id},
        {"directory", status.directory},
+       {"attempt", AttemptJson(status.attempt)},
        {"now_ms", UnixMs(now)},
        {"push_interval_seconds", Seconds(status.push_interval)},
        {"gateway", GatewayJson(status.gateway)},
        {"health", HealthJson(status, reasons)},
        {"delivery", DeliveryJson(status)},
-       {"deaths", DeathsJson(*status.health->deaths)},
+       {"deaths", DeathsJson(*status.health->deaths, status.attempt)},
        {"verdicts", std::move(verdicts)},
        {"not_finite", NotFiniteJson(*status.not_finite)},
        {"throughput", ThroughputJson(status.throughput)},

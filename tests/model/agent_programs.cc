@@ -105,7 +105,7 @@ void SharedJob::Collect(Participant& participant, JobSession& session) {
     Pause();
   }
   EndTurn(
-      session, {.place = PlaceOf(participant), .is_complete = *participant.succeeded},
+      session, {.place = PlaceOf(participant), .is_complete = [&] { return *participant.succeeded; }},
       [&](bool) { CollectLast(participant, source); }, [&] { EndRun(participant, session, source.CountedFiles()); });
   Moment();
   left_run_ = *participant.succeeded ? participant.run : "";

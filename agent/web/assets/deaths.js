@@ -6,7 +6,7 @@ import { setFocus } from './focus.js';
 
 const MAX_LISTED = 20;
 
-// Of another day, such as of an earlier attempt of the run; '' for today.
+// Of another day; '' for today.
 function date(ms) {
   const day = new Date(ms).toLocaleDateString();
   return day === new Date().toLocaleDateString() ? '' : `${day} `;
@@ -22,7 +22,7 @@ function makeDeath(death) {
   return make(
     'li',
     {},
-    make('p', {}, make('time', {}, date(death.ended_ms) + clock(death.ended_ms)), ' ', name, ' ', make('b.cause', {}, death.cause.replaceAll('_', ' '))),
+    make('p', {}, make('time', {}, date(death.ended_ms) + clock(death.ended_ms)), ' ', name, ' ', make('b.cause', {}, death.cause.replaceAll('_', ' ')), death.earlier_attempt ? ' in an earlier attempt' : ''),
     make('p', {}, death.text),
     make('p.look', {}, `Look at: ${death.look_at}`),
     ...(details.length > 0 ? [make('details', {}, make('summary', {}, 'What it left'), make('pre', {}, details.join('\n\n')))] : []),

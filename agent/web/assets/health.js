@@ -140,6 +140,9 @@ export function showHealth(status) {
   setText(byId('health-text'), health.text);
   byId('health-text').hidden = health.text === '';
   byId('health-kept').hidden = true;
+  const attempt = status.attempt?.text ?? '';
+  setText(byId('health-attempt'), titled(attempt));
+  byId('health-attempt').hidden = attempt === '';
   showTroubles(status, troubles);
   showDelivery(status.delivery);
   mark(`${bad ? `! ${summary(status)} – ` : ''}${job} – Persia Metrics`, bad);

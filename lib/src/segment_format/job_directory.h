@@ -3,8 +3,9 @@
 //
 // `agent.conf` has lines of `key=value`: `enabled=0` or `enabled=1`, `run_id=<text>`, `job=<name>`, `ended=1` once the run has
 // ended, and, if `exec` started the job, `starter=<process>` and `command=<hash>`, and, if the agent serves a page,
-// `web=<URL>`, and, with `state_dir`, `state_replica=<number>` in the names of the files there. Unknown keys are skipped. The
-// agent replaces the file by rename, so a reader never sees a part of it.
+// `web=<URL>`, and, with `state_dir`, `state_replica=<number>` in the names of the files there. `attempt=<number>` counts the
+// `exec` of the run, one after another, and `run_began=<seconds>` is since 1970. Unknown keys are skipped. The agent replaces
+// the file by rename, so a reader never sees a part of it.
 #pragma once
 
 #include <cstdint>

@@ -140,6 +140,19 @@ TEST_F(JobHealthTest, OfAnInterruptedJobThoseDiedThatDidSoForAnotherReason) {
   EXPECT_THAT(Reasons(), ElementsAre(StartsWith("died: trainer rep_1 died: killed by the kernel")));
 }
 
+// Its rank has no successor yet, and may never have one.
+TEST_F(JobHealthTest, ARankThatDiedInAnEarlierAttemptIsNotDeadNow) {
+  StartJob();
+  End(1, "SIGKILL", false);
+  processes[1].ended_at = Wall();
+  Run(seconds(10), {0, 2});
+  ASSERT_EQ(StateOf(1), "died");
+  began_ = Wall();
+  Run(seconds(10), {0, 2});
+  EXPECT_EQ(StateOf(1), "exited");
+  EXPECT_THAT(*health_.report()->deaths, SizeIs(1));
+}
+
 // A former agent saw it end.
 TEST_F(JobHealthTest, ADeathHasTheTimeThatTheStateKnows) {
   for (uint32_t rank = 0; rank < 3; ++rank) Start(rank);

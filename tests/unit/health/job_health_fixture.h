@@ -23,6 +23,7 @@ class JobHealthTest : public ::testing::Test, protected JobWorld {
                              .wall = Wall(),
                              .has_command = has_command_,
                              .exit_code = exit_code_,
+                             .began = began_,
                              .interruption = interruption_,
                              .any_has_ended = any_has_ended_,
                              .ends = ends,
@@ -70,6 +71,7 @@ class JobHealthTest : public ::testing::Test, protected JobWorld {
   JobHealth health_;
   bool has_command_ = true;
   std::optional<int> exit_code_;
+  std::optional<HealthReport::TimePoint> began_;
   std::optional<Interruption> interruption_;
   bool any_has_ended_ = false;
   std::string told_later_;

@@ -12,6 +12,7 @@
 #include "health/awaited.h"
 #include "health/job_health_fixture.h"
 #include "health/not_finite.h"
+#include "health/phrases.h"
 #include "health/rank_verdicts.h"
 #include "health/shared_ranks.h"
 
@@ -181,6 +182,12 @@ TEST(JobSentences, ADeathIsInTheLogWithWhereToLook) {
   ASSERT_EQ(job.Said().size(), 1U);
   EXPECT_THAT(job.Said()[0], ::testing::StartsWith("trainer rep_1 died: SIGSEGV. Look at: "));
   EXPECT_EQ(job.Reasons(), (Texts{"died: trainer rep_1 died: SIGSEGV"}));
+}
+
+TEST(JobSentences, OfAttempts) {
+  EXPECT_EQ(AttemptText({.number = 2}), "attempt 2 of the run");
+  EXPECT_EQ(AttemptText({.number = 3, .run_began = HealthReport::TimePoint(seconds(1'800'000'000))}),
+            "attempt 3 of the run that began at 2027-01-15 08:00:00 UTC");
 }
 
 Identity TrainerThree() { return {"dlrm", {{"instance", "rep_3"}, {"role", "trainer"}}}; }

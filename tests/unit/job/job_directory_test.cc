@@ -192,13 +192,19 @@ TEST_F(JobDirectoryTest, ALockThatWasRemovedIsTakenAgain) {
 }
 
 TEST_F(JobDirectoryTest, ConfIsReadAsItWasWritten) {
+  const AgentConf written{.enabled = false,
+                          .run_id = "run 7",
+                          .job = "a=b",
+                          .ended = true,
+                          .starter = "1:2:3",
+                          .command = "4",
+                          .web = "http://a",
+                          .state_replica = 5,
+                          .attempt = 6,
+                          .run_began = 7};
   auto directory = Open(Path("job"));
-  ASSERT_TRUE(directory.value().WriteConf({.enabled = false, .run_id = "run 7", .job = "a=b", .ended = true}).ok());
-  const AgentConf conf = directory.value().ReadConf();
-  EXPECT_FALSE(conf.enabled);
-  EXPECT_EQ(conf.run_id, "run 7");
-  EXPECT_EQ(conf.job, "a=b");
-  EXPECT_TRUE(conf.ended);
+  ASSERT_TRUE(directory.value().WriteConf(written).ok());
+  EXPECT_EQ(directory.value().ReadConf(), written);
   ASSERT_TRUE(directory.value().WriteConf({}).ok());
   EXPECT_FALSE(directory.value().ReadConf().ended);
   const auto entries = std::filesystem::directory_iterator(Path("job"));

@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "job/test_job.h"
 
@@ -303,6 +305,28 @@ TEST_F(JobSessionTest, ASupervisorKeepsTheDirectoryWithoutAnAgent) {
   EXPECT_EQ(Begin().value().other_job(), "exec with pid " + std::to_string(getpid()) + " of job \"a job\"");
   options_.job_name = "a job";
   EXPECT_EQ(JobSession::Begin(options_, {}, starter).value().run_id(), run) << "the next agent of the same supervisor";
+}
+
+TEST_F(JobSessionTest, CountsTheExecsOfARunThatFollowOneAnother) {
+  const auto attempt_of = [this](JobStarter starter) {
+    starter.command = "1";
+    const auto session = JobSession::Begin(Options(""), {}, starter);
+    return std::pair(session.value().attempt(), session.value().run_began());
+  };
+  const auto [first, began] = attempt_of({.process = "1:1:1"});
+  EXPECT_EQ(first, 1);
+  EXPECT_NEAR(static_cast<double>(began), static_cast<double>(std::time(nullptr)), 60);
+  EXPECT_EQ(attempt_of({.process = "1:1:1"}), std::pair(1, began)) << "another agent of it";
+  EXPECT_EQ(attempt_of({.process = "2:2:2", .goes_on = true}), std::pair(1, began)) << "it has waited for its turn";
+  const std::string living = ProcessText(getpid());
+  EXPECT_EQ(attempt_of({.process = living}), std::pair(2, began));
+  EXPECT_EQ(attempt_of({.process = "3:3:3"}), std::pair(2, began)) << "it runs beside the other one";
+  EXPECT_EQ(attempt_of({}), std::pair(2, began)) << "of run";
+  {
+    auto last = Begin();
+    ASSERT_TRUE(EndRun(last.value()).ok());
+  }
+  EXPECT_EQ(attempt_of({.process = "4:4:4"}).first, 1);
 }
 
 TEST_F(JobSessionTest, AProcessWithAReusedPidIsAnotherOne) {

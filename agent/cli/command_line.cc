@@ -193,7 +193,8 @@ Flags AddFlags(Verb verb, HelpLevel level, CLI::App& app) {
   return flags;
 }
 
-ConfigError UnknownArgument(const std::string& argument, const CLI::App& verb) {
+// `refusal`: what a misspelt flag leads to; null: all errors of the command line are refused anyway.
+ConfigError UnknownArgument(const std::string& argument, const CLI::App& verb, const char* refusal) {
   if (!IsFlag(argument))
     return {.text = "unexpected argument " + Quoted(argument), .consequence = "it is ignored", .lasting = true};
   const std::string name = argument.substr(0, argument.find('='));
@@ -203,10 +204,18 @@ ConfigError UnknownArgument(const std::string& argument, const CLI::App& verb) {
   }
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const Setting* meant = DecidingSetting(name);
-  return {.text = "unknown flag " + Quoted(name) + DidYouMean(name, candidates),
-          .consequence = "it is ignored",
+  const std::string suggestion = DidYouMean(name, candidates);
+  const bool is_refused = refusal != nullptr && !suggestion.empty();
+  return {.text = "unknown flag " + Quoted(name) + suggestion,
+          .consequence = is_refused ? refusal : "it is ignored",
           .off = meant == nullptr ? Output::kNone : meant->decides,
-          .lasting = true};
+          .lasting = true,
+          .is_misspelt_flag = is_refused};
+}
+
+// What a misspelt flag leads to. Null: all errors of the command line do.
+const char* RefusalOf(Verb verb) {
+  return verb == Verb::kExec ? "the command is not started" : verb == Verb::kRun ? "the agent ends" : nullptr;
 }
 
 std::optional<std::chrono::milliseconds> ParseIdleLimit(const std::string& text) {
@@ -342,7 +351,7 @@ void ParseVerb(const std::vector<std::string>& arguments, CommandLine& line) {
     }
     const std::vector<std::string> rest = app.remaining();
     if (!rest.empty() && IsFlag(rest.front())) {
-      line.errors.push_back(UnknownArgument(rest.front(), app));
+      line.errors.push_back(UnknownArgument(rest.front(), app, RefusalOf(line.verb)));
       std::vector<std::string> with_value;
       for (const CLI::Option* option : app.get_options()) {
         if (option->get_expected_max() > 0) with_value.push_back(option->get_name());
@@ -353,7 +362,7 @@ void ParseVerb(const std::vector<std::string>& arguments, CommandLine& line) {
     TakeFlags(flags, line);
     const size_t separator = !rest.empty() && rest.front() == "--" ? 1 : 0;
     if (line.verb != Verb::kExec) {
-      for (size_t i = separator; i < rest.size(); ++i) line.errors.push_back(UnknownArgument(rest[i], app));
+      for (size_t i = separator; i < rest.size(); ++i) line.errors.push_back(UnknownArgument(rest[i], app, nullptr));
     } else if (rest.size() > separator) {
       // The rest is the end of the given words: after its first word, nothing was parsed.
       const size_t begin = words[words.size() - rest.size() + separator].index;

@@ -37,7 +37,10 @@ std::optional<Result<JobSession>> AwaitSession(const CommandLine& line, const Co
                           },
                       .on_wait =
                           [](const JobSession& session) {
-                            LogInfo("agent.waits", OtherAgentMessage(session) + ": it goes on when that one ends");
+                            const std::string page = session.page().empty() ? "" : ", with its page on " + session.page() + "/";
+                            LogInfo("agent.waits", "the command runs, and the agent with pid " + *session.other_agent() +
+                                                       " collects its values" + page +
+                                                       "; this agent goes on when that one ends");
                           }});
 }
 

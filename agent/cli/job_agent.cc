@@ -235,9 +235,8 @@ void JobAgent::EndRun() {
     LogWarning("run.end", ended.error());
     return;
   }
-  const auto [removed, kept] = ended.value();
-  LogInfo("run.ended", "run " + session_.run_id() + " has ended; " + std::to_string(removed) + " segments removed");
-  if (kept > 0) {
+  LogInfo("run.ended", "run " + session_.run_id() + " has ended");
+  if (const size_t kept = ended.value().kept; kept > 0) {
     LogWarning("run.end", std::to_string(kept) + " segments of processes that ended are not in the totals, and are kept in " +
                               session_.directory().path());
   }

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -88,13 +89,15 @@ int Main(std::vector<std::string> arguments) {
     std::fputs(line.text.c_str(), stdout);
     return call.prepares ? RefuseExec(kExitDone, call.memory) : kExitDone;
   }
-  // exec and run continue after errors in the command line.
-  const bool goes_on = line.verb == Verb::kExec || line.verb == Verb::kRun;
+  // exec and run continue after errors in the command line, but not without a flag that is misspelt.
+  const bool goes_on = (line.verb == Verb::kExec || line.verb == Verb::kRun) &&
+                       std::ranges::none_of(line.errors, &ConfigError::is_misspelt_flag);
   if (line.verb == Verb::kNone || (!line.errors.empty() && !goes_on)) {
     for (const ConfigError& error : line.errors) {
-      std::fprintf(stderr, "persia-metrics-agent: %s\n", error.text.c_str());
+      const std::string text = error.is_misspelt_flag ? error.Line() : error.text;
+      std::fprintf(stderr, "persia-metrics-agent: %s\n", text.c_str());
     }
-    return kExitUsage;
+    return call.prepares ? RefuseExec(kExitUsage, call.memory) : kExitUsage;
   }
   if (line.verb == Verb::kTop) return TopCommand(line.top);
   if (line.verb == Verb::kReport) return ReportCommand(line.report);

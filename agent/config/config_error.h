@@ -19,6 +19,9 @@ struct ConfigError {
   // In a flag or a variable, so that a reload cannot correct it.
   bool lasting = false;
 
+  // A flag that resembles one that exists: it was meant, and a start without it would be another one.
+  bool is_misspelt_flag = false;
+
   // For the log of an agent that continues.
   [[nodiscard]] std::string Line() const { return text + (text.ends_with('?') ? " " : "; ") + consequence; }
 };

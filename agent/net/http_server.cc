@@ -360,7 +360,7 @@ Status HttpServer::CheckAddress(std::string_view address) {
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options, std::vector<Route> routes) {
   const std::string text = options.listen_address;
   const bool may_fall_back = options.fall_back_to_free_port;
-  if (Status status = CheckAddress(text); !status.ok()) return Error{"listen address \"" + text + "\" " + status.error()};
+  if (Status status = CheckAddress(text); !status.ok()) return Error{"listen_address \"" + text + "\" " + status.error()};
   ListenAddress address = ParseListenAddress(text).value();
 
   std::unique_ptr<HttpServer> server(new HttpServer);
@@ -373,8 +373,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Start(Options options, std::vect
   }
   if (!port) {
     const int error = BindError(address);
-    if (error == EADDRINUSE) return Error{"listen address \"" + text + "\": in use by another process; choose another port"};
-    const std::string what = "listen address \"" + text + "\": cannot listen";
+    if (error == EADDRINUSE) {
+      return Error{"listen_address \"" + text + "\": in use by " + HolderOf(address.port) +
+                   "; give another port, or 0 for any free one"};
+    }
+    const std::string what = "listen_address \"" + text + "\": cannot listen";
     return error != 0 ? SystemError(what, error) : Error{what + ": " + server->civetweb_->last_message()};
   }
   server->port_ = *port;

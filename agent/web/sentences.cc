@@ -104,6 +104,10 @@ std::string SituationOf(const AgentStatus& status) {
   if (health.state == JobState::kWaiting) return "no worker has started yet";
   if (health.state != JobState::kRunning || !ReasonsOf(status).empty()) return "";
   const size_t all = RunningRanks(health);
+  if (all == 0) {
+    const bool any = std::ranges::any_of(health.workers, [](const auto& worker) { return IsRankPlace(worker.first); });
+    return any ? "no rank is up" : "no rank has started yet";
+  }
   if (const size_t idle = RanksIn(health, {WorkerState::kIdle}); idle > 0) {
     return "none died or hangs; " + OfRanks(idle, all) + " idle: no change of their metrics for a minute or longer";
   }

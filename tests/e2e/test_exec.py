@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -130,7 +131,7 @@ def test_what_people_write_costs_no_metrics_and_the_command_needs_no_separator(j
     "flags, said",
     [
         (["--log-level=wran"], '--log-level: "wran" is not one of: debug, info, warning, warn, error, off; did you mean "warn"? the default is used: info'),
-        (["--jbo=dlrm"], 'unknown flag "--jbo"; did you mean "--job"? it is ignored'),
+        (["--no-such-flag=dlrm"], 'unknown flag "--no-such-flag"; it is ignored'),
         (["--state-dir="], "--state-dir: the value is missing; the default is used: beside the segments"),
     ],
     ids=["level", "unknown", "missing"],
@@ -143,6 +144,14 @@ def test_a_wrong_setting_costs_itself_and_is_counted(job, gateway, flags, said):
     assert said in agent.output()
     assert agent.leave() == 0
     assert gateway.metrics().one("my_app_batches") == 3
+
+
+@pytest.mark.parametrize("verb, said", [("exec", "the command is not started"), ("run", "the agent ends")])
+def test_a_misspelt_flag_is_refused(segments, verb, said):
+    command = [AGENT, verb, "--jobb=dlrm", f"--metrics-dir={segments}", *(["--", "echo", "it ran"] if verb == "exec" else [])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment(), stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f'persia-metrics-agent: unknown flag "--jobb"; did you mean "--job"? {said}\n'
 
 
 def test_settings_that_may_lead_to_the_wrong_gateway_stop_pushes_alone(job, gateway, tmp_path):

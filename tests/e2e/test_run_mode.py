@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import resource
 import signal
@@ -49,7 +50,7 @@ def test_exit_when_idle_ends_after_the_last_worker(job, gateway):
 
 
 def test_a_wrong_setting_ends_the_agent_only_with_strict(job, gateway):
-    wrong = ("--push-timeout=soon", "--lable=team=ads")
+    wrong = ("--push-timeout=soon", "--no-such-flag=1")
     strict = job.agent(*wrong, "--strict")
     assert strict.wait() == 2
     assert "(and 1 more: check-config lists them); the agent ends (--strict)" in strict.output()
@@ -58,7 +59,7 @@ def test_a_wrong_setting_ends_the_agent_only_with_strict(job, gateway):
     worker.tell("count my_app batches 2")
     gateway.wait_for("my_app_batches", 2)
     wait_until(lambda: agent.metrics().one("persia_agent_config_errors") == 3, "the errors on /metrics")
-    for said in ("the default is used: 10", 'did you mean "--label"? it is ignored', "the agent runs until a signal"):
+    for said in ("the default is used: 10", 'unknown flag "--no-such-flag"; it is ignored', "the agent runs until a signal"):
         assert said in agent.output()
 
 
@@ -73,7 +74,8 @@ def test_a_busy_port_does_not_end_the_agent(job, gateway):
         worker = job.worker()
         worker.tell("count my_app batches 2")
         gateway.wait_for("my_app_batches", 2)
-        assert agent.running() and "the pages are not served" in agent.output()
+        assert agent.running() and f"in use by pid {os.getpid()} (python3" in agent.output()
+        assert "); give another port, or 0 for any free one; the pages are not served" in agent.output()
 
 
 @contextlib.contextmanager

@@ -128,6 +128,16 @@ TEST(CommandLineTest, AFlagWithAnErrorLeavesTheOthersAlone) {
   EXPECT_EQ(line.errors[0].off, Output::kNone);
 }
 
+TEST(CommandLineTest, AMisspeltFlagOfACommandThatGoesOnAfterErrorsIsMarked) {
+  const auto error = [](std::vector<std::string> arguments) { return ParseCommandLine(std::move(arguments)).errors.at(0); };
+  EXPECT_EQ(error({"exec", "--jbo=x", "--", "make"}).Line(),
+            "unknown flag \"--jbo\"; did you mean \"--job\"? the command is not started");
+  EXPECT_EQ(error({"run", "--jbo=x"}).Line(), "unknown flag \"--jbo\"; did you mean \"--job\"? the agent ends");
+  EXPECT_TRUE(error({"run", "--jbo=x"}).is_misspelt_flag);
+  EXPECT_FALSE(error({"run", "--no-such-flag"}).is_misspelt_flag) << "perhaps of a newer version";
+  EXPECT_FALSE(error({"once", "--jbo=x"}).is_misspelt_flag) << "each error is refused";
+}
+
 TEST(CommandLineTest, AnUnknownFlagThatMayNameTheGatewaySwitchesItOff) {
   const auto off = [](const std::string& flag) { return ParseCommandLine({"exec", flag + "=x", "make"}).errors.at(0).off; };
   EXPECT_EQ(off("--gatway"), Output::kGateway);

@@ -392,7 +392,9 @@ TEST_F(HttpServerTest, PortZeroIsAFreePort) {
 TEST_F(HttpServerTest, ABusyPortIsToldApart) {
   const Socket other = Socket::Listen();
   const std::string address = "127.0.0.1:" + std::to_string(other.port());
-  EXPECT_EQ(StartError(address), "listen address \"" + address + "\": in use by another process; choose another port");
+  EXPECT_EQ(StartError(address), "listen_address \"" + address + "\": in use by pid " + std::to_string(getpid()) + " (" +
+                                     std::string(program_invocation_short_name) +
+                                     "); give another port, or 0 for any free one");
   Serve({.listen_address = address, .fall_back_to_free_port = true});
   EXPECT_TRUE(server_->fell_back());
   EXPECT_NE(server_->port(), other.port());
@@ -404,7 +406,7 @@ TEST_F(HttpServerTest, AddressesThatCannotBeServedAreRefused) {
   for (const std::string address : {"", ":", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "127.0.0.1:80x", "example.com:80",
                                     "::1", "::1:80", "[]:80", "[::1]", "[::g]:80", "[127.0.0.1]:80", "[::1:80"}) {
     EXPECT_THAT(StartError(address),
-                StartsWith("listen address \"" + address + "\" is not an IP address and a port (127.0.0.1:19091; "));
+                StartsWith("listen_address \"" + address + "\" is not an IP address and a port (127.0.0.1:19091; "));
   }
 }
 

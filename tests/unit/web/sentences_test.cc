@@ -169,6 +169,8 @@ TEST(SituationOf, IsOfAJobWithoutReasons) {
   EXPECT_EQ(said(Job().Loss({})), "");
   EXPECT_EQ(said(Job().Because("died", kDeath)), "");
   EXPECT_EQ(said(Job().Over(JobState::kFinished, 0)), "");
+  EXPECT_EQ(said(Job({kExited, kExited}).Worker("trainer", 0, kRunning, "1")), "no rank is up");
+  EXPECT_EQ(said(Job(std::vector<WorkerState>()).Worker("launcher", 0, kRunning)), "no rank has started yet");
   // A launcher and a data loader are no ranks.
   EXPECT_EQ(said(Job({kRunning, kRunning}).Worker("launcher", 0, kIdle).Worker("trainer", 0, kIdle, "1")),
             "all workers are well");

@@ -57,6 +57,7 @@ class Agent {
   void PushNow();
   // The page as one HTML file, with the newest values.
   [[nodiscard]] std::string Report() const { return pages_.Report(); }
+  [[nodiscard]] std::vector<HealthReport::Reason> Losses() const { return pages_.Losses(); }
   // Of the run. REQUIRES: Finish is over.
   [[nodiscard]] RunSummary Summary() const;
   // Whether a worker has recorded in this run. REQUIRES: Finish is over.

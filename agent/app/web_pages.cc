@@ -14,6 +14,7 @@
 #include "net/gzip.h"
 #include "web/assets.h"
 #include "web/events_api.h"
+#include "web/losses.h"
 #include "web/machine_json.h"
 #include "web/range_api.h"
 #include "web/report.h"
@@ -135,10 +136,16 @@ AgentStatus WebPages::Status() const {
   status.ranks = std::move(collected.ranks);
   status.goodput = std::move(collected.goodput);
   status.not_finite = std::move(collected.not_finite);
+  status.losses = Losses();
   status.throughput = ThroughputOf(history);
   status.progress = ProgressOf(history);
   status.recent = RecentEntries(history);
   return status;
+}
+
+std::vector<HealthReport::Reason> WebPages::Losses() const {
+  const std::shared_ptr<const Snapshot> newest = parts_.collector.Newest();
+  return newest == nullptr ? std::vector<HealthReport::Reason>() : LossesIn(*newest);
 }
 
 std::vector<Route> WebPages::Routes() {

@@ -43,6 +43,8 @@ class WebPages {
   void End() { end_.End(); }
   // The page with all that it would show now, as one HTML file.
   [[nodiscard]] std::string Report() const;
+  // Of the newest collection (web/losses.h).
+  [[nodiscard]] std::vector<HealthReport::Reason> Losses() const;
 
  private:
   AgentStatus Status() const;

@@ -216,6 +216,7 @@ std::string JobAgent::ReportPath() const {
 void JobAgent::WriteReport() {
   const RunSummary summary = agent_->Summary();
   for (const std::string& line : SummaryLines(summary)) LogInfo("run.summary", line);
+  for (const HealthReport::Reason& loss : agent_->Losses()) LogWarning("values.lost", loss.text);
   const std::string path = ReportPath();
   if (path.empty()) return;
   const bool is_summary = path.ends_with(".json");

@@ -128,6 +128,7 @@ ExposurePlan DraftLayout::Finish(Diagnostics& diagnostics) {
   plan.left_out = limiter_.left_out;
   Layout layout;
   layout.identities = identities_;
+  layout.left_out = std::move(left_out_);
   layout.value_count = own_values_;
   for (Family& family : families_) {
     DropHidden(family);

@@ -53,6 +53,8 @@ class DraftLayout {
   // values of its labels may be any bytes, such as the kernel's name of an interface: they become valid UTF-8, and a number
   // keeps series apart whose values become the same.
   void AddOwnSeries(size_t family, uint32_t identity, Labels labels, size_t first_value);
+  // The metrics of which the series are counted by CountByDefinition.
+  void SetLeftOut(std::vector<LeftOutMetric> metrics) { left_out_ = std::move(metrics); }
   // Counts a series that is left out because another definition of its name won.
   void CountByDefinition() { ++limiter_.left_out.definition; }
   // Counts a series that is left out because there are too many families.
@@ -113,6 +115,7 @@ class DraftLayout {
   const size_t own_values_;
   std::vector<Family> families_;
   std::vector<ChangedPart> changed_;
+  std::vector<LeftOutMetric> left_out_;
 };
 
 }  // namespace persia::agent

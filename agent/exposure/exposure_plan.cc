@@ -21,12 +21,8 @@ using segment::Kind;
 constexpr char kProcessLabel[] = "process";
 constexpr char kReasonLabel[] = "reason";
 
-// By segment::Drop. Reasons of newer libraries count as "other".
-constexpr const char* kDropReasons[] = {"bad_value",     "bad_name",        "bad_bounds",       "type_conflict",
-                                        "segment_full",  "filesystem_full", "event_overrun",    "event_truncated",
-                                        "out_of_memory", "file_size_limit", "descriptor_limit", "file_inaccessible",
-                                        "other"};
-static_assert(std::size(kDropReasons) == static_cast<size_t>(segment::Drop::kCount) + 1);
+// Reasons of newer libraries.
+constexpr const char* kOtherReasons = "other";
 
 // `{a="x",b="y"}`
 std::string LabelsText(const Labels& labels) {
@@ -144,6 +140,7 @@ class PlanBuilder {
   void MakeFamilies(DraftLayout& draft) {
     ExposedFamilies exposed = ResolveFamilies(definitions_, diagnostics_);
     placements_ = std::move(exposed.placements);
+    draft.SetLeftOut(std::move(exposed.left_out));
     for (const ExposedFamily& family : exposed.families) {
       const Definition& definition = definitions_[family.definition];
       const Definition& newest = definitions_[family.newest];
@@ -186,8 +183,8 @@ class PlanBuilder {
     const Measurements& segment = segments_[index];
     const uint32_t identity = identities_.IndexOf(index);
     const uint64_t birth = segment.births.empty() ? segment.birth_unix_ns : *std::ranges::min_element(segment.births);
-    for (uint32_t i = 0; i < std::size(kDropReasons); ++i) {
-      Labels labels{{kReasonLabel, kDropReasons[i]}};
+    for (uint32_t i = 0; i <= std::size(segment::kDropNames); ++i) {
+      Labels labels{{kReasonLabel, i < std::size(segment::kDropNames) ? segment::kDropNames[i] : kOtherReasons}};
       FitLabels(labels, MetricType::kCounter, identities_.List()[identity]);
       draft.AddPart(placements_[dropped_].family, identity, std::move(labels), {index, i, kNoIndex}, birth);
     }

@@ -96,6 +96,22 @@ std::vector<size_t> FilledOf(std::span<const Definition> definitions, MetricType
   return filled;
 }
 
+// Each metric once for each shape, whichever processes have it.
+void AddLeftOut(const Definition& definition, const Definition& winner, const std::string& name,
+                std::vector<LeftOutMetric>& left_out) {
+  const std::string source = SanitizeText(definition.Source());
+  const std::string by = winner.own || winner.Source() != definition.Source() ? SanitizeText(winner.Source()) + ", " : "";
+  const LeftOutMetric fresh{source, name, ShapeOf(definition), by + ShapeOf(winner)};
+  const auto same = [&](const LeftOutMetric& known) {
+    return known.source == fresh.source && known.name == name && known.shape == fresh.shape && known.winner == fresh.winner;
+  };
+  auto found = std::ranges::find_if(left_out, same);
+  if (found == left_out.end()) found = left_out.insert(left_out.end(), fresh);
+  if (std::ranges::find(found->identities, definition.identity) == found->identities.end()) {
+    found->identities.push_back(definition.identity);
+  }
+}
+
 // Rules 2 and 3.
 void PlaceByShape(std::span<const Definition> definitions, const std::string& name, const std::vector<size_t>& group,
                   ExposedFamilies& out, Diagnostics& diagnostics) {
@@ -105,6 +121,7 @@ void PlaceByShape(std::span<const Definition> definitions, const std::string& na
     diagnostics.Report("conflict", NameOf(definition) + " is left out as " + ShapeOf(definition) + ": under the name " + name +
                                        " the newest definition, " + NameOf(winner) + ", is " + ShapeOf(winner) +
                                        "; rename one of them");
+    if (!definition.own) AddLeftOut(definition, winner, name, out.left_out);
   };
   const MetricType type = definitions[newest].type;
   const std::vector<size_t> filled = FilledOf(definitions, type, group);

@@ -22,6 +22,7 @@
 
 #include "exposure/definition.h"
 #include "model/diagnostics.h"
+#include "model/snapshot.h"
 
 namespace persia::agent {
 
@@ -42,6 +43,7 @@ struct ExposedFamily {
 struct ExposedFamilies {
   std::vector<ExposedFamily> families;  // sorted by name
   std::vector<Placement> placements;    // by definition
+  std::vector<LeftOutMetric> left_out;  // in the order of their names
 };
 
 ExposedFamilies ResolveFamilies(std::span<const Definition> definitions, Diagnostics& diagnostics);

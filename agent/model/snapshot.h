@@ -106,11 +106,21 @@ struct FamilyLayout {
   }
 };
 
+// A metric that is not exposed in some processes, since the newest definition of its name is another one.
+struct LeftOutMetric {
+  std::string source;                     // "train/loss"
+  std::string name;                       // under which it would be exposed
+  std::string shape;                      // "a gauge"
+  std::string winner;                     // "a counter", or the other metric: "eval/loss, a counter"
+  std::vector<uint32_t> identities = {};  // in which it is left out: indexes into Layout::identities, each once
+};
+
 struct Layout {
   std::vector<Identity> identities;
   // Sorted by name. A name occurs more than once only for histograms and summaries whose identities have different bounds.
   // Families of one name have the same type, help and unit.
   std::vector<FamilyLayout> families;
+  std::vector<LeftOutMetric> left_out = {};
   size_t value_count = 0;
 };
 

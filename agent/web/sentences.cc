@@ -92,6 +92,7 @@ std::vector<Reason> ReasonsOf(const AgentStatus& status) {
     reasons.push_back({"not_finite", SentenceOf(first, others), MainProcessOf(first.identity), first.since});
   }
   if (!is_over) std::ranges::move(SlowRanks(status), std::back_inserter(reasons));
+  std::ranges::copy(status.losses, std::back_inserter(reasons));
   return reasons;
 }
 
@@ -102,7 +103,8 @@ std::string HeadlineOf(const Reason& reason) {
 std::string SituationOf(const AgentStatus& status) {
   const HealthReport& health = *status.health;
   if (health.state == JobState::kWaiting) return "no worker has started yet";
-  if (health.state != JobState::kRunning || !ReasonsOf(status).empty()) return "";
+  const auto is_trouble = [](const Reason& reason) { return reason.kind != "lost"; };
+  if (health.state != JobState::kRunning || std::ranges::any_of(ReasonsOf(status), is_trouble)) return "";
   const size_t all = RunningRanks(health);
   if (all == 0) {
     const bool any = std::ranges::any_of(health.workers, [](const auto& worker) { return IsRankPlace(worker.first); });

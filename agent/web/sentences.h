@@ -15,14 +15,15 @@ namespace persia::agent {
 // "Running", "Failed, exit 3"
 [[nodiscard]] std::string TitleOf(const HealthReport& health);
 
-// What is wrong, the worst first: the reasons of the health; gauges that are no number ("not_finite"), one for each family; and
-// the ranks that make the others slow ("slow"). Of a job that is over, the ranks are not judged.
+// What is wrong, the worst first: the reasons of the health; gauges that are no number ("not_finite"), one for each family; the
+// ranks that make the others slow ("slow"); and values of the job that were lost ("lost"). Of a job that is over, the ranks are
+// not judged.
 [[nodiscard]] std::vector<HealthReport::Reason> ReasonsOf(const AgentStatus& status);
 
 // The first clause of a reason: the circumstances of a death follow it.
 [[nodiscard]] std::string HeadlineOf(const HealthReport::Reason& reason);
 
-// What a job is like for which there are no reasons; empty: the title says all.
+// What a job is like for which there are no reasons but lost values; empty: the title says all.
 [[nodiscard]] std::string SituationOf(const AgentStatus& status);
 
 // How the ranks that run compare; empty: there is only one, one died or hangs, or it is not known.

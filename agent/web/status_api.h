@@ -55,6 +55,7 @@ struct AgentStatus {
   std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();                 // never null
   std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();         // never null
   std::shared_ptr<const NotFiniteReport> not_finite = std::make_shared<NotFiniteReport>();  // never null
+  std::vector<HealthReport::Reason> losses{};                                               // LossesIn
   std::optional<Throughput> throughput{};
   std::optional<Progress> progress{};
   std::vector<History::Entry> recent{};  // RecentEntries, for rates of the machine

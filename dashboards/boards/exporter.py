@@ -147,7 +147,7 @@ def remote_write():
 
 
 def series():
-    lost = {"persia_metrics_dropped_total": "{{reason}}"}
+    lost = {"persia_metrics_dropped_total": "{{reason}}", "persia_metrics_lost_total": "{{metric}}, {{reason}}"}
     retired = {"persia_agent_retired_processes_total": "processes", "persia_agent_retired_series_dropped_total": "series dropped"}
     by_reason = (AGENT_LEGEND + " {{reason}}", AGENT + ", reason")
     limit = query(f"min({select('persia_agent_max_series')})", "lowest limit")
@@ -155,7 +155,7 @@ def series():
         now("Series of agents", "Series of the last collection, and their limit.", "persia_agent_series", more=[limit]),
         now("Dropped series", "Not exposed now, by the limit that they exceed.", "persia_agent_dropped_series", *by_reason),
         now("Quarantined series", "Not pushed now, by reason; tried again hourly.", "persia_agent_quarantined_series", *by_reason),
-        per_second("Measurements lost in workers", "Measurements that a library could not record, by reason.", lost),
+        per_second("Measurements lost in workers", "Measurements that a library could not record, by reason, and by metric.", lost),
         per_second("Ended processes", "Processes whose values are in the agent's state, and series dropped because of a limit.", retired),
         now("Identity conflicts", "1: another agent of the host has the same identity.", "persia_agent_identity_conflicts", thresholds=RED_FROM_1),
     ]

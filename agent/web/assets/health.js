@@ -130,8 +130,8 @@ export function showHealth(status) {
   const { health, job } = status;
   const { state } = health;
   const troubles = health.reasons;
-  // An interrupted job has a reason, and is not in trouble.
-  const bad = BAD.includes(state) || troubles.some(({ kind }) => kind !== 'interrupted');
+  // A job that is interrupted or loses values has a reason, and is not in trouble.
+  const bad = BAD.includes(state) || troubles.some(({ kind }) => kind !== 'interrupted' && kind !== 'lost');
   const element = byId('health');
   element.hidden = false;
   element.className = `health ${bad ? 'bad' : state === 'waiting' ? '' : 'good'}`;

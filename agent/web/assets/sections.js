@@ -32,7 +32,7 @@ function sectionOf(family, pins) {
   const table = TABLES.findIndex(([name]) => name === family.table);
   if (table >= 0) return [`1${table}`, { title: TABLES[table][1] }];
   if (LIBRARY[family.group]) return ['3', { title: 'Steps and phases', prefix: Object.keys(LIBRARY).join(', ') }];
-  if (family.group !== '') return [`2 ${family.group}`, { prefix: family.group }];
+  if (family.group !== '' && family.group !== 'persia_metrics') return [`2 ${family.group}`, { prefix: family.group }];
   const own = ownPlace(family.name);
   if (own < 0) return ['4', { title: 'Others' }];
   return [`5 ${own}`, { title: OWN[own][1], prefix: `${OWN[own][0]}_*`, isOwn: true }];

@@ -334,7 +334,9 @@ void Gauge::SetFunction(std::function<double()> function) noexcept {
 void Counter::SetFunction(std::function<double()> function) noexcept {
   try {
     const auto apply = [counter = *this, last = 0.0](double now) mutable {
-      if (!(now >= 0) || now > 1e300) return CountBadValue();
+      if (!(now >= 0) || now > 1e300) {
+        return Registry::Get().CountLost(segment::Drop::kBadValue, counter.slot_);
+      }
       counter.Increment(now >= last ? now - last : now);
       last = now;
     };

@@ -83,7 +83,10 @@ Enum::Enum(std::string_view group, std::string_view name, Span<const std::string
 void Enum::Set(std::string_view state) noexcept {
   if (states_ == nullptr) return;
   const auto known = [&](const auto& entry) { return entry.first == state; };
-  if (std::ranges::none_of(*states_, known)) return Registry::Get().CountDropped(segment::Drop::kBadValue);
+  if (std::ranges::none_of(*states_, known)) {
+    const uint32_t slot = states_->empty() ? internal::kScratchSlot : states_->front().second.slot_;
+    return Registry::Get().CountLost(segment::Drop::kBadValue, slot);
+  }
   MutexLock lock(MutexOf(ForkLock::kInfo));  // so that two changes at once leave one state
   for (const auto& [name, gauge] : *states_) {
     Gauge to = gauge;

@@ -62,11 +62,9 @@ void Counter::AddFraction(double by) noexcept {
   if (by >= 0 && std::isfinite(by)) {
     AddDouble(slot_ + 1, by);
   } else {
-    CountBadValue();
+    Registry::Get().CountLost(Drop::kBadValue, slot_);
   }
 }
-
-void Counter::CountBadValue() noexcept { Registry::Get().CountDropped(Drop::kBadValue); }
 
 double Counter::Value() const noexcept { return Registry::Get().CounterAt(slot_); }
 
@@ -113,7 +111,7 @@ Histogram::Histogram(std::string_view group, std::string_view name, const Native
 }
 
 void Histogram::ObserveSlow(double value, uint64_t count) noexcept {
-  if (internal::IsNan(value)) return Registry::Get().CountDropped(Drop::kBadValue);
+  if (internal::IsNan(value)) return Registry::Get().CountLost(Drop::kBadValue, slot_);
   if (count == 0) return;
   AddDouble(slot_, count == 1 ? value : value * static_cast<double>(count));
   AddWhole(slot_ + 1 + internal::BucketOf(*buckets_, value), count);

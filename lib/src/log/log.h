@@ -11,7 +11,7 @@ inline namespace abi_1 {
 
 // Logs the parts as one line. On stderr it is `persia-metrics: <parts>` and a newline, in one system call, without allocating;
 // failures are ignored. REQUIRES: at most kMaxLogParts parts.
-inline constexpr size_t kMaxLogParts = 10;
+inline constexpr size_t kMaxLogParts = 14;
 void LogLine(std::initializer_list<std::string_view> parts) noexcept;
 inline void LogLine(std::string_view text) noexcept { LogLine({text}); }
 

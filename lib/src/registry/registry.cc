@@ -4,12 +4,14 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <utility>
 
 #include "bucket_index.h"
-#include "log.h"
+#include "cells.h"
+#include "metric_log.h"
 #include "text_hash.h"
 #include "utf8.h"
 
@@ -98,6 +100,17 @@ std::string_view NameOf(Kind kind) {
   return "a metric";
 }
 
+std::string_view BadValueText(Kind kind) {
+  switch (kind) {
+    case Kind::kCounter:
+      return "a counter takes no NaN and no negative number; use a gauge";
+    case Kind::kGauge:
+      return "an enum takes one of its states only";
+    default:
+      return "a histogram takes no NaN";
+  }
+}
+
 std::string BoundsText(std::span<const double> bounds) {
   constexpr size_t kShown = 10;
   std::string text;
@@ -123,15 +136,6 @@ std::string Difference(const FamilyNode& node, const FamilyRequest& request) {
                    "with " + std::to_string(request.max_buckets));
   }
   return differs("has the bounds ", BoundsText(node.real_bounds()), "with " + BoundsText(request.bounds));
-}
-
-// Writes a line about a metric, if `logged` is not set, and sets it. Allocates nothing.
-void LogMetricOnce(std::atomic<bool>& logged, std::string_view group, std::string_view name, std::string_view text,
-                   std::string_view detail = {}) noexcept {
-  constexpr size_t kShown = 80;
-  const auto shown = [](std::string_view of) { return of.substr(0, kShown); };
-  const auto end = [](std::string_view of) { return of.size() > kShown ? "...\"" : "\""; };
-  LogLineOnce(logged, {"metric \"", shown(name), end(name), " of group \"", shown(group), end(group), " ", text, detail});
 }
 
 size_t HashOf(std::string_view group, std::string_view name) { return MixHash(MixHash(0, group), name); }
@@ -205,7 +209,7 @@ FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try
     }
     if (const std::string error = BoundsError(request.kind, request.bounds); !error.empty()) {
       LogMetricOnce(reported_[static_cast<size_t>(Drop::kBadBounds)], request.group, request.name, kCountsNothing, error);
-      CountDropped(Drop::kBadBounds);
+      CountLost(Drop::kBadBounds, request.group, request.name);
       return nullptr;
     }
     MutexLock lock(mutex_);
@@ -213,7 +217,7 @@ FamilyNode* Registry::FindOrAddFamily(const FamilyRequest& request) noexcept try
     if (node == nullptr) return AddFamily(request, hash);
   }
   if (SameDefinition(*node, request)) return node;
-  CountDropped(Drop::kTypeConflict);
+  CountLost(Drop::kTypeConflict, request.group, request.name);
   if (!node->conflict_logged.load(std::memory_order_relaxed)) {  // a program may make it in every step
     LogMetricOnce(node->conflict_logged, request.group, request.name, Difference(*node, request),
                   "; that handle counts nothing");
@@ -265,7 +269,7 @@ uint32_t Registry::FindOrAddSeries(FamilyNode* family, LabelView labels) noexcep
   if (labels.size() > kMaxLabels) {
     LogMetricOnce(family->conflict_logged, family->group, family->name,
                   "has a series that counts nothing: it has more than 32 labels");
-    CountDropped(Drop::kBadName);
+    CountLost(Drop::kBadName, family->group, family->name);
     return kScratchSlot;
   }
   return WithSorted(labels, [&](LabelView sorted) { return FindOrAddSorted(family, sorted); });
@@ -280,7 +284,7 @@ uint32_t Registry::FindOrAddSorted(FamilyNode* family, LabelView sorted) {
   if (known != nullptr && !known->removed.load(std::memory_order_relaxed)) return known->slot;
   if (const std::string error = LabelsError(sorted); !error.empty()) {
     LogMetricOnce(family->conflict_logged, family->group, family->name, "has a series that counts nothing: ", error);
-    CountDropped(Drop::kBadName);
+    CountLost(Drop::kBadName, family->group, family->name);
     return kScratchSlot;
   }
   MutexLock lock(mutex_);
@@ -350,6 +354,34 @@ void Registry::CountDropped(Drop why) noexcept {
   if (writer_.CountDropped(why) || disabled_.load(std::memory_order_relaxed)) return;
   dropped_before_file_[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
   OpenIfUnopened();
+}
+
+void Registry::CountLost(Drop why, uint32_t slot) noexcept {
+  FamilyNode* family = nullptr;
+  {
+    MutexLock lock(mutex_);
+    const std::vector<SeriesNode*>& nodes = series_.nodes();  // in the order of their slots
+    const auto after = std::ranges::upper_bound(nodes, slot, {}, &SeriesNode::slot);
+    if (slot != kScratchSlot && after != nodes.begin()) family = (*std::prev(after))->family;
+  }
+  if (family == nullptr) return CountDropped(why);
+  LogMetricOnce(family->loss_logged, family->group, family->name, "loses values: ", BadValueText(family->kind));
+  CountLost(why, family->group, family->name);
+}
+
+void Registry::CountLost(Drop why, std::string_view group, std::string_view name) noexcept try {
+  constexpr FamilyRequest kLosses{Kind::kCounter, "persia_metrics", "lost_total",
+                                  "Losses of a metric's values, by metric and reason."};
+  CountDropped(why);
+  if (disabled()) return;
+  FamilyNode* losses = FindMetric(kLosses.group, kLosses.name);
+  if (losses == nullptr) losses = FindOrAddFamily(kLosses);
+  if (losses == nullptr || losses->kind != kLosses.kind) return;  // the program has another metric of this name
+  const std::string metric = std::string(group) + (group.empty() ? "" : "/") + std::string(name);
+  const Label labels[] = {{"metric", metric}, {"reason", segment::kDropNames[static_cast<size_t>(why)]}};
+  AddWhole(FindOrAddSeries(losses, labels), 1);
+} catch (const std::bad_alloc&) {
+  CountDropped(Drop::kOutOfMemory);
 }
 
 bool Registry::disabled() noexcept {

@@ -70,6 +70,7 @@ struct FamilyNode {
   std::unique_ptr<const BucketIndex> buckets;  // null unless the family is of histograms
   uint32_t ordinal;                            // among the families, and among their records
   std::atomic<bool> conflict_logged = false;
+  std::atomic<bool> loss_logged = false;
   // The slot of the series without labels, once it exists: metrics that are looked up by name at each call have no labels.
   std::atomic<uint32_t> unlabelled_slot = kScratchSlot;
 
@@ -154,6 +155,10 @@ class Registry {
   void UnlockWaiting() noexcept PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis) { waiting_mutex_.Unlock(); }
 
   void CountDropped(segment::Drop why) noexcept PERSIA_EXCLUDES(mutex_);
+  // The same of this metric, also in the counter persia_metrics_lost_total.
+  void CountLost(segment::Drop why, std::string_view group, std::string_view name) noexcept PERSIA_EXCLUDES(mutex_);
+  // Of the metric with a series at `slot`. The first time is logged.
+  void CountLost(segment::Drop why, uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);
 
   // Whether metrics are disabled, which never changes back. Reads the environment if that was not done yet.
   [[nodiscard]] bool disabled() noexcept PERSIA_EXCLUDES(mutex_);

@@ -39,6 +39,11 @@ enum class Drop : uint32_t {
   kFileInaccessible = 11,  // the segment's file was deleted or replaced, or may not be opened any more
   kCount = 12,
 };
+// The names of the reasons in exported metrics, by Drop.
+inline constexpr const char* kDropNames[] = {"bad_value",     "bad_name",        "bad_bounds",       "type_conflict",
+                                             "segment_full",  "filesystem_full", "event_overrun",    "event_truncated",
+                                             "out_of_memory", "file_size_limit", "descriptor_limit", "file_inaccessible"};
+static_assert(sizeof(kDropNames) / sizeof(*kDropNames) == static_cast<uint32_t>(Drop::kCount));
 
 // The first page. Complete before the file gets its name; only the fields below "Published" change afterwards.
 struct Header {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "merge/merge_test.h"
 
@@ -44,6 +45,27 @@ TEST_F(MergeTest, OfConflictingDefinitionsTheNewestWinsAndTheOthersAreReportedOn
   newer.segment.Counter("a", "another", {}, 1);  // a new plan
   EXPECT_THAT(Merged({&older, &newer}), Contains(Pair("a_another", "1")));
   EXPECT_THAT(Diagnosed(), IsEmpty());
+}
+
+TEST_F(MergeTest, AMetricThatIsLeftOutIsInTheLayoutOnceWithItsInstances) {
+  Process first(*this, {.role = "worker", .replica = 1});
+  Process second(*this, {.role = "worker", .replica = 2});
+  Process newer(*this);
+  for (Process* older : {&first, &second}) older->segment.Counter("train", "loss", {}, 5);
+  newer.segment.Gauge("train", "loss", {}, 6);
+  for (Process* process : {&first, &second, &newer}) process->Put();
+  const auto snapshot = Collect();
+  const auto& left_out = snapshot->layout->left_out;
+  ASSERT_EQ(left_out.size(), 1U);
+  EXPECT_EQ(left_out[0].source, "train/loss");
+  EXPECT_EQ(left_out[0].name, "train_loss");
+  EXPECT_EQ(left_out[0].shape, "a counter");
+  EXPECT_EQ(left_out[0].winner, "a gauge");
+  std::vector<std::string> instances;
+  for (const uint32_t identity : left_out[0].identities) {
+    instances.push_back(LabelValueOf(snapshot->layout->identities[identity], "instance"));
+  }
+  EXPECT_THAT(instances, UnorderedElementsAre("rep_1", "rep_2"));
 }
 
 TEST_F(MergeTest, HistogramsOfTwoRolesMayHaveDifferentBounds) {

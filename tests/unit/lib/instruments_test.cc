@@ -30,6 +30,11 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 class InstrumentsTest : public WorkerTest {};
 
+// What the counter of losses has of a metric.
+uint64_t LostOf(const SegmentView& segment, const std::string& metric, const std::string& reason) {
+  return segment.series.at("persia_metrics/lost_total{metric=\"" + metric + "\",reason=\"" + reason + "\"}").whole;
+}
+
 TEST_F(InstrumentsTest, CounterKeepsWholeAndFractionalIncrementsApart) {
   const auto segment = SegmentOf([] {
     Counter counter("g", "c", {.help = "Help.", .unit = "bytes"});
@@ -208,10 +213,12 @@ TEST_F(InstrumentsTest, ConflictCountsNothingAndSaysSoOnce) {
     counter.Increment();
   });
   const auto segment = OnlySegment();
-  EXPECT_EQ(segment.series.size(), 2U);
+  EXPECT_EQ(segment.series.size(), 4U) << "and the losses of each";
   EXPECT_EQ(segment.series.at("g/x").whole, 1U);
   EXPECT_EQ(segment.series.at("g/h").Count(), 0U);
   EXPECT_EQ(segment.DroppedFor(Drop::kTypeConflict), 5U);
+  EXPECT_EQ(LostOf(segment, "g/x", "type_conflict"), 3U);
+  EXPECT_EQ(LostOf(segment, "g/h", "type_conflict"), 2U);
   EXPECT_EQ(outcome.LinesOfErrorOutput(), 2) << outcome.error_output;
 }
 
@@ -228,10 +235,10 @@ TEST_F(InstrumentsTest, ARefusalNamesBothDefinitions) {
   });
   for (
       const std::string text : {
-          R"(metric "type" of group "g" is a counter, and was requested again as a histogram; that handle counts nothing)",
-          R"(metric "policy" of group "g" has the merge policy sum, and was requested again with each; that handle)",
-          R"(metric "bounds" of group "g" has the bounds 0.5, 1, and was requested again with 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ... (12); )",
-          R"(metric "buckets" of group "g" has at most 100 buckets, and was requested again with 200; )",
+          R"(metric "type" of group "g" (g_type) is a counter, and was requested again as a histogram; that handle counts nothing)",
+          R"(metric "policy" of group "g" (g_policy) has the merge policy sum, and was requested again with each; that handle)",
+          R"(metric "bounds" of group "g" (g_bounds) has the bounds 0.5, 1, and was requested again with 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ... (12); )",
+          R"(metric "buckets" of group "g" (g_buckets) has at most 100 buckets, and was requested again with 200; )",
       }) {
     EXPECT_NE(outcome.error_output.find(text), std::string::npos) << text << "\n" << outcome.error_output;
   }
@@ -251,8 +258,9 @@ TEST_F(InstrumentsTest, BadBoundsAreRefusedByName) {
       histogram.Observe(1);
     });
     EXPECT_EQ(outcome.wait_status, 0);
-    EXPECT_NE(outcome.error_output.find("metric \"latency\" of group \"my_group\" counts nothing: " + message),
-              std::string::npos)
+    EXPECT_NE(
+        outcome.error_output.find("metric \"latency\" of group \"my_group\" (my_group_latency) counts nothing: " + message),
+        std::string::npos)
         << outcome.error_output;
   }
 }
@@ -270,8 +278,51 @@ TEST_F(InstrumentsTest, BadNamesAndLabelsAreRefused) {
   });
   EXPECT_EQ(outcome.LinesOfErrorOutput(), 5) << "one for all bad names, and one for each family\n" << outcome.error_output;
   const auto segment = OnlySegment();
-  EXPECT_EQ(segment.series.size(), 1U);
+  EXPECT_EQ(segment.series.size(), 5U) << "and the losses of four";
   EXPECT_EQ(segment.DroppedFor(Drop::kBadName), 7U);
+  EXPECT_EQ(LostOf(segment, "g/twice", "bad_name"), 1U);
+  EXPECT_EQ(LostOf(segment, "g/many", "bad_name"), 1U);
+}
+
+// Also of a process that has given no name to the counter of losses, and of one that has taken it.
+TEST_F(InstrumentsTest, LostValuesAreCountedByMetricAndLoggedOnceForEach) {
+  const auto outcome = RunWorker([] {
+    Counter first("train", "first");
+    Counter labelled("train", "labelled", {.labels = {{"a", "b"}}});
+    Histogram histogram("train", "seconds", {1, 2});
+    Counter("", "alone").Increment(-1);
+    for (int i = 0; i < 3; ++i) {
+      first.Increment(kNan);
+      labelled.Increment(-1);
+      histogram.Observe(kNan);
+    }
+    Counter().Increment(-1);
+  });
+  const auto segment = OnlySegment();
+  EXPECT_EQ(LostOf(segment, "train/first", "bad_value"), 3U);
+  EXPECT_EQ(LostOf(segment, "train/labelled", "bad_value"), 3U);
+  EXPECT_EQ(LostOf(segment, "train/seconds", "bad_value"), 3U);
+  EXPECT_EQ(LostOf(segment, "alone", "bad_value"), 1U);
+  EXPECT_EQ(segment.DroppedFor(Drop::kBadValue), 11U) << "also that of no metric";
+  EXPECT_EQ(outcome.LinesOfErrorOutput(), 4) << outcome.error_output;
+  for (
+      const std::string text :
+      {R"(metric "first" of group "train" (train_first) loses values: a counter takes no NaN and no negative number; use a gauge)",
+       R"(metric "seconds" of group "train" (train_seconds) loses values: a histogram takes no NaN)",
+       R"(metric "alone" of group "" (alone) loses values: )"}) {
+    EXPECT_NE(outcome.error_output.find(text), std::string::npos) << text << "\n" << outcome.error_output;
+  }
+}
+
+TEST_F(InstrumentsTest, AProgramMayHaveAMetricOfTheNameOfTheLosses) {
+  const auto segment = SegmentOf([] {
+    Gauge("persia_metrics", "lost_total").Set(1);
+    Counter("g", "c").Increment(-1);
+    Gauge("g", "c").Set(1);
+  });
+  EXPECT_EQ(segment.series.at("persia_metrics/lost_total").value, 1);
+  EXPECT_EQ(segment.DroppedFor(Drop::kBadValue), 1U);
+  EXPECT_EQ(segment.DroppedFor(Drop::kTypeConflict), 1U);
 }
 
 TEST_F(InstrumentsTest, NamesLabelsAndBoundsUpToTheLimitsAreTaken) {

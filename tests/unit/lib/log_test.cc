@@ -30,7 +30,7 @@ TEST_F(LogTest, AHandlerTakesTheLines) {
     SetLogHandler({});
     ADefinitionThatIsRefused("second");
     ASSERT_EQ(lines.size(), 1U);
-    EXPECT_EQ(lines[0].find("metric \"first\" of group \"g\" is a counter, and was requested again as a gauge;"), 0U)
+    EXPECT_EQ(lines[0].find("metric \"first\" of group \"g\" (g_first) is a counter, and was requested again as a gauge;"), 0U)
         << lines[0];
   });
   EXPECT_EQ(outcome.wait_status, 0) << outcome.error_output;

@@ -51,7 +51,7 @@ TEST_F(NativeHistogramTest, WithBadOptionsIsRefused) {
     Histogram third("g", "h", LinearBounds(1, 1, 3));
     for (Histogram* histogram : {&first, &second, &third}) histogram->Observe(1);
   });
-  EXPECT_EQ(segment.series.size(), 1U);
+  EXPECT_EQ(segment.series.size(), 6U) << "and the losses of five";
   EXPECT_EQ(segment.series.at("g/h").Count(), 1U);
   EXPECT_EQ(segment.DroppedFor(Drop::kBadBounds), 7U);
   EXPECT_EQ(segment.DroppedFor(Drop::kTypeConflict), 2U);

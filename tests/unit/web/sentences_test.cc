@@ -23,6 +23,8 @@ using Reason = HealthReport::Reason;
 
 constexpr char kDeath[] = "trainer rep_3 died: SIGKILL (it was killed; by whom?); in data, step 812";
 
+constexpr char kLost[] = "3 values of train/loss lost in 4 ranks: a counter takes no NaN";
+
 Identity Rank(int number) { return {"dlrm", {{"instance", "rep_" + std::to_string(number)}, {"role", "trainer"}}}; }
 
 // A job whose parts can be changed.
@@ -30,6 +32,7 @@ struct Job {
   HealthReport health;
   RankReport ranks;
   NotFiniteReport not_finite;
+  std::vector<Reason> losses;
   std::optional<Throughput> throughput = Throughput{.name = "my_app_steps_total", .now = 100, .last_10m = 100};
 
   explicit Job(const std::vector<WorkerState>& states = std::vector<WorkerState>(4, WorkerState::kRunning)) {
@@ -80,12 +83,17 @@ struct Job {
     ranks.judged[0].is_undecided = is_undecided;
     return *this;
   }
+  Job& LosesValues() {
+    losses = {{"lost", kLost}};
+    return *this;
+  }
   [[nodiscard]] AgentStatus Status() const {
     AgentStatus status;
     status.health = std::make_shared<const HealthReport>(health);
     status.ranks = std::make_shared<const RankReport>(ranks);
     status.not_finite = std::make_shared<const NotFiniteReport>(not_finite);
     status.throughput = throughput;
+    status.losses = losses;
     return status;
   }
 };
@@ -135,6 +143,9 @@ TEST(ReasonsOf, HasEachReasonOnce) {
       {Job().Awaited().Because("hung", "trainer rep_2 hangs", 2), {"trainer rep_2 hangs", kAwaited}},
       {Job().Because("restarting", "trainer rep_1 restarts again and again", 1).Because("hung", "trainer rep_2 hangs", 2),
        {"trainer rep_2 hangs", "trainer rep_1 restarts again and again"}},
+      {Job().LosesValues(), {kLost}},
+      {Job().LosesValues().Straggler().Loss({}), {"my_app_loss is NaN on trainer rep_3", kSlow, kLost}},
+      {Job().Over(JobState::kFinished, 0).LosesValues(), {kLost}},
       // Of a job that is over, no rank is judged.
       {Job().Over(JobState::kFinished, 0).Straggler().Slowest().Awaited(), {}},
       {Job().Over(JobState::kFinished, 0).Loss(301), {"my_app_loss is NaN on trainer rep_3, since step 301"}},
@@ -165,6 +176,7 @@ TEST(SituationOf, IsOfAJobWithoutReasons) {
   EXPECT_EQ(said(Job({kRunning, kIdle, kStarting})),
             "none died or hangs; 1 of 3 ranks idle: no change of their metrics for a minute or longer");
   EXPECT_EQ(said(Job({kStarting})), "1 of 1 rank starting");
+  EXPECT_EQ(said(Job().LosesValues()), "all workers are well");
   EXPECT_EQ(said(Job().Straggler()), "");
   EXPECT_EQ(said(Job().Loss({})), "");
   EXPECT_EQ(said(Job().Because("died", kDeath)), "");

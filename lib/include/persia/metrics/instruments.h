@@ -61,7 +61,7 @@ class PERSIA_METRICS_API Counter {
   void Increment(T by) noexcept {
     if constexpr (std::is_signed_v<T>) {
       if (PERSIA_METRICS_UNLIKELY(by < 0)) {
-        return CountBadValue();
+        return AddFraction(static_cast<double>(by));
       }
     }
     if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_); PERSIA_METRICS_LIKELY(chunk != nullptr)) {
@@ -99,7 +99,6 @@ class PERSIA_METRICS_API Counter {
 
   static void AddSlow(uint32_t slot, uint64_t by) noexcept;
   void AddFraction(double by) noexcept;
-  static void CountBadValue() noexcept;
 
   uint32_t slot_ = internal::kScratchSlot;
 };

@@ -91,6 +91,7 @@ JsonAnswer AnswerRange(std::string_view text, const std::vector<History::Entry>&
     Json one = {{"labels", Json::object_t(line.labels.begin(), line.labels.end())}};
     if (line.quantile) one["q"] = *line.quantile;
     one["values"] = line.values;
+    if (!line.above.empty()) one["above"] = line.above;
     for (const auto& [at, value] : line.not_finite) one["not_finite"].push_back({at, NotFiniteText(value)});
     series.push_back(std::move(one));
   }

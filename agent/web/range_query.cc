@@ -182,7 +182,7 @@ class Evaluation {
   // Returns the number of label sets.
   size_t Run() {
     const bool of_summary = result_.as == As::kQuantile && family_.type == MetricType::kSummary;
-    const size_t lines = of_summary ? family_.bounds.size() : result_.as == As::kQuantile ? query_.quantiles.size() : 1;
+    const size_t lines = of_summary ? family_.bounds.size() : result_.as == As::kQuantile ? query_.quantiles.size() + 1 : 1;
     if ((result_.series.size() + series_.labels().size() * lines) * windows_.size() > kMaxNumbers) {
       result_.series.clear();
       result_.error =
@@ -225,16 +225,22 @@ class Evaluation {
       add({}, [&](const std::vector<double>& counted, double seconds) {
         return Increases::CountOf(family_, counted.data()) / seconds;
       });
-    } else if (result_.as == As::kMean) {
-      add({}, [&](const std::vector<double>& counted, double) {
-        return counted[0] / Increases::CountOf(family_, counted.data());  // NaN without observations
+      return;
+    }
+    add({}, [&](const std::vector<double>& counted, double) {
+      return counted[0] / Increases::CountOf(family_, counted.data());  // NaN without observations
+    });
+    if (result_.as == As::kMean) return;
+    for (const double q : query_.quantiles) {
+      add(q, [&](const std::vector<double>& counted, double) {
+        ClassicBuffer buffer;
+        return QuantileBound(q, family_.bounds, family_.BucketCounts(counted.data(), buffer));
       });
-    } else {
-      for (const double q : query_.quantiles) {
-        add(q, [&](const std::vector<double>& counted, double) {
-          ClassicBuffer buffer;
-          return BucketQuantile(q, family_.bounds, family_.BucketCounts(counted.data(), buffer));
-        });
+      RangeSeries& line = result_.series.back();
+      for (size_t i = 0; i < line.values.size(); ++i) {
+        if (!std::isinf(line.values[i])) continue;
+        line.values[i] = family_.bounds.back();
+        line.above.push_back(i);
       }
     }
   }
@@ -268,17 +274,14 @@ class Evaluation {
 
 }  // namespace
 
-double BucketQuantile(double q, const std::vector<double>& bounds, const double* counts) {
+double QuantileBound(double q, const std::vector<double>& bounds, const double* counts) {
   const double total = std::accumulate(counts, counts + bounds.size() + 1, 0.0);
   if (!(total > 0) || bounds.empty()) return kNoValue;
   const double rank = q * total;
   double below = 0;
   size_t bucket = 0;
-  while (bucket < bounds.size() && below + counts[bucket] < rank) below += counts[bucket++];
-  if (bucket == bounds.size()) return bounds.back();
-  if (bucket == 0 && bounds[0] <= 0) return bounds[0];
-  const double lower = bucket == 0 ? 0 : bounds[bucket - 1];
-  return counts[bucket] > 0 ? lower + (bounds[bucket] - lower) * (rank - below) / counts[bucket] : lower;
+  while (bucket < bounds.size() && (below += counts[bucket]) < rank) ++bucket;
+  return bucket < bounds.size() ? bounds[bucket] : std::numeric_limits<double>::infinity();
 }
 
 RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>& entries, const Snapshot* newest) {

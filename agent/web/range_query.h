@@ -3,6 +3,8 @@
 //   RangeQuery query{.family = "lookup_rpc_time_cost", .as = RangeQuery::As::kQuantile, .quantiles = {0.5, 0.99}};
 //   RangeResult result = Evaluate(query, history.Entries());
 //
+// The quantiles of a histogram follow its mean, which is exact.
+//
 // The point at `start_ms + i * step_ms` describes the time up to it: a value is the last one collected; a rate, mean or
 // quantile is that of the window before the point. The window is a step, or three collections if that is longer. A counter that
 // fell was reset, and counts from 0.
@@ -25,19 +27,20 @@ struct RangeQuery {
   enum class As : uint8_t { kValue, kRate, kMean, kQuantile };
 
   std::string family;
-  std::optional<As> as = {};                          // none: by the type
-  std::vector<double> quantiles = {0.5, 0.95, 0.99};  // of a histogram; a summary has its own
-  std::optional<int64_t> start_ms = {};               // none: the first entry
-  std::optional<int64_t> end_ms = {};                 // none: the last entry
-  std::optional<int64_t> step_ms = {};                // none: the span / 240, but at least the mean time between two entries
+  std::optional<As> as = {};                    // none: by the type
+  std::vector<double> quantiles = {0.5, 0.99};  // of a histogram; a summary has its own
+  std::optional<int64_t> start_ms = {};         // none: the first entry
+  std::optional<int64_t> end_ms = {};           // none: the last entry
+  std::optional<int64_t> step_ms = {};          // none: the span / 240, but at least the mean time between two entries
   std::vector<std::pair<std::string, std::string>> match = {};  // labels of a series, `job` included
   size_t limit = 50;                                            // of label sets
 };
 
 struct RangeSeries {
-  Labels labels;  // with the identity's, without the job
-  std::optional<double> quantile;
-  std::vector<double> values;  // NaN: there is none, or it is NaN itself
+  Labels labels;                   // with the identity's, without the job
+  std::optional<double> quantile;  // of a histogram, the upper bound of the bucket that has it
+  std::vector<double> values;      // NaN: there is none, or it is NaN itself
+  std::vector<size_t> above = {};  // the places at which a quantile is above the last bound, which is the value there
   // Values that are NaN or infinite, by their place; with as=value alone.
   std::vector<std::pair<size_t, double>> not_finite = {};
 };
@@ -61,9 +64,8 @@ inline constexpr size_t kMaxNumbers = 400'000;
 // A family that only `newest` has (it may be null) is known, and has no series yet.
 RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>& entries, const Snapshot* newest = nullptr);
 
-// The quantile `q` of a histogram by the counts of its buckets, the one above the last bound at the end; linear within a
-// bucket. NaN if nothing was counted. As Prometheus's histogram_quantile: the lowest bucket begins at 0 if its bound is
-// positive, and a quantile above the last bound is that bound.
-double BucketQuantile(double q, const std::vector<double>& bounds, const double* counts);
+// The upper bound of the bucket that has the quantile `q` of a histogram, by the counts of its buckets, the one above the last
+// bound at the end: there it is infinite. NaN if nothing was counted. Where in its bucket the quantile is, nothing tells.
+double QuantileBound(double q, const std::vector<double>& bounds, const double* counts);
 
 }  // namespace persia::agent

@@ -107,10 +107,10 @@ export class ChartCard extends MetricCard {
     try {
       const span = { start: window.start, end: window.end, step: ((many ? 2 : 1) * window.step) / 1000, ...focusParameters() };
       const limit = many ? MAX_IN_BAND : this.limit;
-      const q = many && this.family.type === 'histogram' ? { q: '0.5,0.99' } : {};
+      const as = many && this.family.type === 'histogram' ? { as: 'mean' } : {};
       const options = { wanted: () => view.cards.has(this) };
       const [main, last] = await Promise.all([
-        get('query_range', { name: this.family.name, ...span, limit, ...q }, options),
+        get('query_range', { name: this.family.name, ...span, limit, ...as }, options),
         this.last && !many && get('query_range', { name: this.last.name, ...span, limit }, options),
       ]);
       if (main === null || (this.last && last === null)) return;
@@ -137,18 +137,21 @@ export class ChartCard extends MetricCard {
 
   // Makes lines and rows of the agent's answers.
   setData(main, last, many) {
-    const variants = this.quantiles ? [...new Set(main.series.map((each) => each.q))].sort((a, b) => a - b) : [undefined];
+    // Without `q` it is the mean.
+    const variants = [...new Set(main.series.map(({ q }) => q ?? null))].sort((a, b) => (a ?? -1) - (b ?? -1));
+    const nameOf = ({ q }) => (q !== undefined ? `p${Number((q * 100).toFixed(3))}` : this.quantiles ? 'mean' : '');
     const sets = new Map();
     const lines = [];
     const add = (series, variant, name) => {
       const id = JSON.stringify(Object.entries(series.labels).sort());
       if (!sets.has(id)) sets.set(id, { id, labels: series.labels, lines: [], place: sortKey(series.labels) });
-      const line = { set: sets.get(id), variant, name, values: withOdd(series) };
+      const isBound = this.family.type === 'histogram' && series.q !== undefined;
+      const line = { set: sets.get(id), variant, name, values: withOdd(series), above: isBound ? new Set(series.above) : null };
       line.set.lines.push(line);
       lines.push(line);
     };
     for (const series of main.series) {
-      add(series, variants.indexOf(series.q), series.q === undefined ? '' : `p${Number((series.q * 100).toFixed(3))}`);
+      add(series, variants.indexOf(series.q ?? null), nameOf(series));
     }
     for (const series of last?.series ?? []) add(series, -1, 'last');
     this.sets = [...sets.values()].sort((a, b) => naturally(a.place, b.place));
@@ -230,9 +233,11 @@ export class ChartCard extends MetricCard {
     this.tip.replaceChildren(make('b', {}, each[row]), ` ${this.text(this.heat.series[row][at] ?? null)} at ${clock(this.heat.times[at])}`);
   }
 
-  text(value) {
+  // "≤ 250 ms", "> 10 s": a histogram knows in which bucket a quantile is, and not where in it.
+  text(value, { above } = {}, row = 0) {
     const [, high] = this.graph?.yAxisRange() ?? [0, 0];
-    return number(value, this.unit, this.rate && !this.isShare, high);
+    const sign = !above || value === null ? '' : above.has(row) ? '> ' : '≤ ';
+    return sign + number(value, this.unit, this.rate && !this.isShare, high);
   }
 
   // "NaN since 12:00:05: rep_3"
@@ -338,9 +343,11 @@ export class ChartCard extends MetricCard {
     this.cursor.hidden = !known || !this.graph;
     if (!this.cursor.hidden) this.cursor.style.transform = `translateX(${this.graph.toDomXCoord(this.rows[row][0])}px)`;
     this.outputs?.forEach((output, i) => {
-      const values = known ? [this.rows[row][i + 1]] : this.rows.slice(-4).map((each) => each[i + 1]);
-      setText(output, this.text(values.findLast((value) => value !== null) ?? null));
-      output.classList.toggle('odd', !Number.isFinite(values.findLast((value) => value !== null) ?? 0));
+      const newest = this.rows.findLastIndex((each, at) => at >= this.rows.length - 4 && each[i + 1] !== null);
+      const at = known ? row : newest;
+      const value = this.rows[at]?.[i + 1] ?? null;
+      setText(output, this.text(value, this.lines[i], at));
+      output.classList.toggle('odd', value !== null && !Number.isFinite(value));
     });
     this.tip.hidden = this.cursor.hidden || view.cursorCard !== this;
     if (!this.tip.hidden) this.fillTip(this.rows[row][0]);

@@ -20,7 +20,7 @@ export function lineStyle(card, line) {
   if (line.group !== undefined) {
     return { color: palette[line.group % palette.length], dash: DASHES[Math.floor(line.group / palette.length) % DASHES.length], width: 1.6 };
   }
-  if (line.set === null) return { color: palette[0], dash: line.band === 3 ? [6, 3] : null, width: line.band === 1 ? 1.8 : 0.8 };
+  if (line.set === null) return { color: palette[0], dash: null, width: line.band === 1 ? 1.8 : 0.8 };
   if (card.isBand) return { color: palette[1 + (outlierColor(card, line.set.id) % (palette.length - 1))], dash: null, width: 1.6 };
   const index = card.colors.get(line.set.id);
   if (line.variant < 0) {

@@ -35,34 +35,30 @@ function asGroups({ by, groups }, lineOf, times) {
   };
 }
 
-// Lines of the lowest, the middle and the highest value, and of the series that lie apart. Of quantiles, the middle one, and of the
-// highest one the middle of all series.
-function asBand(sets, lineOf, tailOf, times) {
+// Lines of the lowest, the middle and the highest value, and of the series that lie apart.
+function asBand(sets, lineOf, times) {
   const of = sets.map(lineOf);
   const series = of.map(({ values }) => values);
   const band = bandOf(series, times.length);
   const edges = ['min', 'median', 'max'].map((name, i) => ({ set: null, band: i, variant: 0, name }));
-  const tails = sets.map(tailOf).filter(Boolean);
-  const tail = tails.length > 0 ? bandOf(tails.map(({ values }) => values), times.length).map(([, middle]) => middle) : null;
-  if (tail) edges.push({ set: null, band: 3, variant: 0, name: tails[0].name });
   const outliers = outliersOf(series, times.length).map((i) => of[i]);
   const middle = band.map(([, each]) => each);
   return {
     sets,
     lines: [...edges, ...outliers],
-    rows: times.map((time, i) => [time, ...band[i], ...(tail ? [tail[i]] : []), ...outliers.map(({ values }) => valueAt(values, i))]),
+    rows: times.map((time, i) => [time, ...band[i], ...outliers.map(({ values }) => valueAt(values, i))]),
     heat: { series, times, middles: series.map(() => middle) },
     hasBand: true,
     manyText: [of[0].name, `${sets.length.toLocaleString('en')} series`].filter(Boolean).join(' of '),
   };
 }
 
-// Members of the card. `variants`: the quantiles, in ascending order.
+// Members of the card. `variants`: null, the mean or the only value, then the quantiles in ascending order. Of these, the middle one
+// is shown if there is no mean.
 export function manyOf(sets, variants, times) {
-  const nearest = [...variants.keys()].sort((a, b) => Math.abs(variants[a] - 0.5) - Math.abs(variants[b] - 0.5))[0];
-  const highest = variants.length - 1;
-  const lineOf = (set) => set.lines.find(({ variant }) => variant === nearest) ?? set.lines[0];
-  const tailOf = (set) => (highest > nearest ? set.lines.find(({ variant }) => variant === highest) : undefined);
+  const distance = (q) => (q === null ? -1 : Math.abs(q - 0.5));
+  const shown = [...variants.keys()].sort((a, b) => distance(variants[a]) - distance(variants[b]))[0];
+  const lineOf = (set) => set.lines.find(({ variant }) => variant === shown) ?? set.lines[0];
   const groups = groupsOf(sets);
-  return groups.groups.length > 0 ? asGroups(groups, lineOf, times) : asBand(sets, lineOf, tailOf, times);
+  return groups.groups.length > 0 ? asGroups(groups, lineOf, times) : asBand(sets, lineOf, times);
 }

@@ -41,8 +41,17 @@ TEST_F(RangeApiTest, AnswersWithTheValuesOfAChart) {
   const Json latency = Read("name=latency&q=0.25,0.75&step=1");
   EXPECT_EQ(latency.dump(),
             R"({"name":"latency","type":"histogram","as":"quantile","start_ms":1000,"step_ms":1000,"points":2,"series":[)"
-            R"({"labels":{"instance":"rep_0"},"q":0.25,"values":[null,0.5]},)"
-            R"({"labels":{"instance":"rep_0"},"q":0.75,"values":[null,1.5]}],"left_out":0})");
+            R"({"labels":{"instance":"rep_0"},"values":[null,0.75]},)"
+            R"({"labels":{"instance":"rep_0"},"q":0.25,"values":[null,1.0]},)"
+            R"({"labels":{"instance":"rep_0"},"q":0.75,"values":[null,2.0]}],"left_out":0})");
+}
+
+TEST_F(RangeApiTest, QuantilesAboveTheLastBoundAreListed) {
+  const auto of = [](double above) { return TestFamily{"latency", MetricType::kHistogram, {1, 2}, {{{}, {5, 0, 0, above}}}}; };
+  entries_ = {{1000, MakeSnapshot({of(0)})}, {2000, MakeSnapshot({of(9)})}};
+  const Json series = Read("name=latency&q=0.5&step=1")["series"];
+  EXPECT_EQ(series[1].dump(), R"({"labels":{"instance":"rep_0"},"q":0.5,"values":[null,2.0],"above":[1]})");
+  EXPECT_FALSE(series[0].contains("above"));
 }
 
 TEST_F(RangeApiTest, InvalidUtf8IsReplacedAndInfinityIsNull) {

@@ -129,13 +129,26 @@ TestFamily Latency(int i) {
   return {"latency", MetricType::kHistogram, {1, 2}, {{{}, {15.0 * i, 10.0 * i, 10.0 * i, 0}}}};
 }
 
-TEST(RangeQueryTest, AHistogramIsItsQuantiles) {
+TEST(RangeQueryTest, AHistogramIsItsMeanAndTheBoundsOfItsQuantiles) {
   const RangeResult result =
       Evaluate({.family = "latency", .quantiles = {0.25, 0.75}, .step_ms = 1000}, EachSecond(3, Latency));
-  ASSERT_THAT(result.series, SizeIs(2));
-  EXPECT_EQ(result.series[0].quantile, 0.25);
-  EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, 0.5, 0.5}));
-  EXPECT_THAT(result.series[1].values, Pointwise(SameDouble(), {kNan, 1.5, 1.5}));
+  ASSERT_THAT(result.series, SizeIs(3));
+  EXPECT_EQ(result.series[0].quantile, std::nullopt);
+  EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, 0.75, 0.75}));
+  EXPECT_EQ(result.series[1].quantile, 0.25);
+  EXPECT_THAT(result.series[1].values, Pointwise(SameDouble(), {kNan, 1.0, 1.0}));
+  EXPECT_THAT(result.series[2].values, Pointwise(SameDouble(), {kNan, 2.0, 2.0}));
+  EXPECT_THAT(result.series[2].above, IsEmpty());
+}
+
+TEST(RangeQueryTest, AQuantileAboveTheLastBoundIsMarked) {
+  const auto entries = EachSecond(4, [](int i) {
+    const double slow = i < 3 ? 0 : 100;
+    return TestFamily{"latency", MetricType::kHistogram, {1, 2}, {{{}, {5.0 * i + 9 * slow, 0, 10.0 * i, slow}}}};
+  });
+  const RangeResult result = Evaluate({.family = "latency", .quantiles = {0.5}, .step_ms = 1000}, entries);
+  EXPECT_THAT(result.series[1].values, Pointwise(SameDouble(), {kNan, 2.0, 2.0, 2.0}));
+  EXPECT_THAT(result.series[1].above, ElementsAre(3));
 }
 
 TEST(RangeQueryTest, AHistogramHasAMeanAndARate) {
@@ -196,11 +209,11 @@ TEST(RangeQueryTest, HistogramsOfOneNameWithSeveralBoundsAreAllShown) {
   }
   const RangeResult result = Evaluate({.family = "latency", .quantiles = {0.5}, .step_ms = 1000}, entries);
   EXPECT_EQ(result.error, "");
-  ASSERT_THAT(result.series, SizeIs(2));
-  EXPECT_NEAR(result.series[0].values.back(), 0.5, 1e-9);
-  EXPECT_NEAR(result.series[1].values.back(), 3, 1e-9);
+  ASSERT_THAT(result.series, SizeIs(4));
+  EXPECT_EQ(result.series[1].values.back(), 1);
+  EXPECT_EQ(result.series[3].values.back(), 4);
   const RangeResult one = Evaluate({.family = "latency", .quantiles = {0.5}, .step_ms = 1000, .limit = 1}, entries);
-  EXPECT_THAT(one.series, SizeIs(1));
+  EXPECT_THAT(one.series, SizeIs(2));
   EXPECT_EQ(one.left_out, 1U);
 }
 
@@ -256,8 +269,7 @@ TEST(RangeQueryTest, TooManyNumbersAreRefusedBeforeTheWork) {
     series.push_back({{{"n", std::to_string(i)}}, {0, 0, 0, 0}});
   }
   const auto entries = EachSecond(2, [&](int) { return TestFamily{"latency", MetricType::kHistogram, {1, 2}, series}; });
-  RangeQuery query{
-      .family = "latency", .quantiles = {0.5, 0.9}, .start_ms = 0, .end_ms = 1'999'000, .step_ms = 1000, .limit = 100};
+  RangeQuery query{.family = "latency", .quantiles = {0.9}, .start_ms = 0, .end_ms = 1'999'000, .step_ms = 1000, .limit = 100};
   EXPECT_EQ(Evaluate(query, entries).error, "") << "400,000";
   query.limit = 101;
   const RangeResult result = Evaluate(query, entries);
@@ -265,17 +277,18 @@ TEST(RangeQueryTest, TooManyNumbersAreRefusedBeforeTheWork) {
   EXPECT_THAT(result.series, IsEmpty());
 }
 
-TEST(BucketQuantile, IsThatOfPrometheus) {
+TEST(QuantileBound, IsTheUpperBoundOfItsBucket) {
   const std::vector<double> bounds = {0.1, 0.5, 1};
   const std::vector<double> counts = {10, 20, 10, 10};
-  EXPECT_DOUBLE_EQ(BucketQuantile(0.1, bounds, counts.data()), 0.05);
-  EXPECT_DOUBLE_EQ(BucketQuantile(0.4, bounds, counts.data()), 0.3);
-  EXPECT_DOUBLE_EQ(BucketQuantile(0.8, bounds, counts.data()), 1);
-  EXPECT_DOUBLE_EQ(BucketQuantile(0.5, {1, 2, 4}, std::vector<double>{2, 0, 2, 0}.data()), 1) << "the end of its bucket";
-  EXPECT_DOUBLE_EQ(BucketQuantile(0.99, bounds, counts.data()), 1) << "the last bound stands for all above it";
-  EXPECT_DOUBLE_EQ(BucketQuantile(0.1, {-1, 1}, std::vector<double>{5, 5, 0}.data()), -1);
-  EXPECT_TRUE(std::isnan(BucketQuantile(0.5, bounds, std::vector<double>{0, 0, 0, 0}.data())));
-  EXPECT_TRUE(std::isnan(BucketQuantile(0.5, {}, std::vector<double>{3}.data())));
+  EXPECT_EQ(QuantileBound(0.1, bounds, counts.data()), 0.1);
+  EXPECT_EQ(QuantileBound(0.2, bounds, counts.data()), 0.1);
+  EXPECT_EQ(QuantileBound(0.4, bounds, counts.data()), 0.5);
+  EXPECT_EQ(QuantileBound(0.8, bounds, counts.data()), 1);
+  EXPECT_EQ(QuantileBound(0.99, bounds, counts.data()), HUGE_VAL) << "above the last bound";
+  EXPECT_EQ(QuantileBound(0.5, {1, 2, 4}, std::vector<double>{2, 0, 2, 0}.data()), 1) << "the end of its bucket";
+  EXPECT_EQ(QuantileBound(0.1, {-1, 1}, std::vector<double>{5, 5, 0}.data()), -1);
+  EXPECT_TRUE(std::isnan(QuantileBound(0.5, bounds, std::vector<double>{0, 0, 0, 0}.data())));
+  EXPECT_TRUE(std::isnan(QuantileBound(0.5, {}, std::vector<double>{3}.data())));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ def pushes():
             "Failed pushes in a row", "0 if the last push succeeded.", "persia_agent_push_consecutive_failures", GATEWAY_LEGEND, GATEWAY, thresholds=RED_FROM_1
         ),
         times("Push duration", "From the first request to the last response, with retries and waits.", *duration),
-        per_second("Bytes pushed", "Request bodies, after compression.", bytes_sent, "Bps"),
+        per_second("Bytes pushed", "Request bodies, after compression.", bytes_sent, "binBps"),
         _worst("Age of groups on the gateway", rows, "s", over("max", GROUP, age("push_time_seconds")), GROUP_LEGEND),
         _worst("Groups whose last push was refused", "1 if the gateway refused it.", "short", over("max", GROUP, failed), GROUP_LEGEND, thresholds=RED_FROM_1),
         now("Groups", "Groups that the agent may have created and has not deleted.", "persia_agent_groups"),
@@ -137,7 +137,7 @@ def remote_write():
         panel("Behind", "Age of the oldest sample that waits, and of the newest that the target accepted.", "s", behinds, thresholds=OLD),
         panel("Samples that wait", "In the disk queue, without those of the newest collection.", "short", {"": gauge("pending_samples")}),
         panel("Queue on disk", "Requests that are not sent yet, all files of the queue, and their limit.", "bytes", queue),
-        panel("Bytes written remotely", "Request bodies, after compression.", "Bps", {"": total("bytes")}),
+        panel("Bytes written remotely", "Request bodies, after compression.", "binBps", {"": total("bytes")}),
         _worst("Requests by status", of_all, "reqps", or_zero(requests, AGENT, "persia_agent_series", "status"), AGENT_LEGEND + " {{status}}", (12, 6)),
         panel("Request duration", "Time of one request, with its response.", "s", durations, (12, 6)),
         panel("Requests sent again", "Requests that the target had not accepted.", "reqps", {"": total("retries")}, (12, 6)),
@@ -173,7 +173,7 @@ def segments():
         now("Broken segments", "Unreadable now: their last good values are exposed.", "persia_agent_segments_broken", thresholds=RED_FROM_1),
         now("Refused segments", "Not read, by reason.", *refused),
         now("State not on disk", "How long the oldest change of the state has been waiting.", "persia_agent_state_unsaved_seconds", unit="s"),
-        per_second("State writes", "Bytes written to the state file.", {"persia_agent_state_written_bytes_total": ""}, unit="Bps"),
+        per_second("State writes", "Bytes written to the state file.", {"persia_agent_state_written_bytes_total": ""}, unit="binBps"),
         now("State file", "Its size.", "persia_agent_state_bytes", unit="bytes"),
         per_second(
             "Records not read", "Records of kinds that the agent does not know, and event records overwritten before they were read.", unknown, size=(12, 8)

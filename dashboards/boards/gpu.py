@@ -84,8 +84,8 @@ def heat_and_clocks():
             summary="avg",
         ),
         chart("Throttled, by reason", "Devices whose clocks are lowered for this reason.", "short", [query(reasons + " > 0", "{{reason}}")]),
-        band_chart("NVLink", "Bytes per second to a device.", "Bps", received, size=(12, 8)),
-        band_chart("PCIe", "Bytes per second to a device.", "Bps", _gauge("pcie_received_bytes_per_second"), size=(12, 8)),
+        band_chart("NVLink", "Bytes per second to a device.", "binBps", received, size=(12, 8)),
+        band_chart("PCIe", "Bytes per second to a device.", "binBps", _gauge("pcie_received_bytes_per_second"), size=(12, 8)),
     ]
 
 

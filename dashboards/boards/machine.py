@@ -127,7 +127,7 @@ def disks():
         worst_chart("Disks", full, "percentunit", DISK, named, thresholds=FULL),
         worst_chart("Files of the disks", "Share of the filesystems' files (inodes) in use.", "percentunit", files, named, thresholds=FULL),
         worst_chart("Filesystem errors", hangs, "short", _of_use("device_error"), named, max=1),
-        worst_chart("Disk traffic of the job", "Bytes per second of the job's cgroup from and to disks.", "Bps", traffic, LEGEND, summary="avg", size=(12, 8)),
+        worst_chart("Disk traffic of the job", "Bytes per second of the job's cgroup from and to disks.", "binBps", traffic, LEGEND, summary="avg", size=(12, 8)),
         worst_chart("Disk accesses of the job", "Reads and writes of disks per second of the job's cgroup.", "cps", calls, LEGEND, summary="avg", size=(12, 8)),
     ]
 
@@ -141,7 +141,7 @@ def network():
     wrong = {f"{word} {what}": by_device(f"persia_network_{kind}_{what}_total") for word, kind in kinds.items() for what in ("errs", "drop")}
     named = LEGEND + " {{device}}"
     return [
-        worst_chart("Network", "Bytes per second of the interfaces of the job's network namespace.", "Bps", traffic, named, summary="avg"),
+        worst_chart("Network", "Bytes per second of the interfaces of the job's network namespace.", "binBps", traffic, named, summary="avg"),
         worst_chart("Network errors", "Packets with errors, and packets that were dropped, per second.", "cps", wrong, named),
         worst_chart("TCP retransmissions", "Share of TCP's segments that were sent again.", "percentunit", AGAIN, LEGEND),
     ]
@@ -157,13 +157,13 @@ def infiniband():
     wrong = {what.replace("_", " "): by_port(f"{what}_total") for what in counts}
     state, speed = (most(HOST + ", device, port", select("persia_infiniband_" + name)) for name in ("state_id", "rate_bytes_per_second"))
     return [
-        worst_chart("InfiniBand", "Bytes per second of the ports." + ADAPTER, "Bps", traffic, named, summary="avg"),
+        worst_chart("InfiniBand", "Bytes per second of the ports." + ADAPTER, "binBps", traffic, named, summary="avg"),
         worst_chart("InfiniBand errors", "Errors of the link per second, and how often it recovered or went down." + ADAPTER, "cps", wrong, named),
         worst_chart("InfiniBand state", "4: the port is active; 1: it is down." + ADAPTER, "short", state, named, lowest=True),
         worst_chart(
             "InfiniBand speed",
             "Of the ports' links: one that is slower than the others slows all ranks." + ADAPTER,
-            "Bps",
+            "binBps",
             speed,
             named,
             lowest=True,

@@ -151,7 +151,7 @@ def processor_and_memory():
         chart("Memory", "With its share of what it shares (proportional, PSS), all that it has mapped, in swap space, and virtual.", "bytes", _lines(memory)),
         chart("Page faults", "Per second. A major one reads from a disk or from swap space: the rank waits.", "cps", _lines(faults)),
         chart("Threads", "From /proc.", "short", _lines(threads)),
-        chart("Disk traffic", "Bytes per second from and to disks; the page cache does not count.", "Bps", _lines(traffic)),
+        chart("Disk traffic", "Bytes per second from and to disks; the page cache does not count.", "binBps", _lines(traffic)),
         chart(
             "Waits for a disk",
             "Share of time in which the main thread waited for a disk. No data: the kernel's delay accounting is off.",

@@ -1,8 +1,10 @@
 // Numbers as text: units, scales, and the ticks of an axis.
 
+const BYTES = [[1024 ** 4, ' TiB'], [1024 ** 3, ' GiB'], [1024 ** 2, ' MiB'], [1024, ' KiB'], [1, ' B']];
 const SCALES = {
   seconds: [[86400, ' d'], [3600, ' h'], [60, ' min'], [1, ' s'], [1e-3, ' ms'], [1e-6, ' µs'], [1e-9, ' ns']],
-  bytes: [[1024 ** 4, ' TiB'], [1024 ** 3, ' GiB'], [1024 ** 2, ' MiB'], [1024, ' KiB'], [1, ' B']],
+  bytes: BYTES,
+  'bytes/s': BYTES.map(([factor, suffix]) => [factor, `${suffix}/s`]),
   ratio: [[0.01, ' %']],
   time: [[1, '']],
   '': [[1e12, ' T'], [1e9, ' G'], [1e6, ' M'], [1e3, ' k'], [1, '']],
@@ -10,14 +12,15 @@ const SCALES = {
 const PLAIN_BELOW = 10000; // 1,500 rather than 1.5 k
 const SMALLEST = 1e-6; // 0.0006 rather than 6e-4
 
-// The unit of a family's values: seconds, bytes, ratio, time (seconds since 1970), or '' for a plain number. Without a declared
-// unit, it is taken from the name, by Prometheus' naming conventions.
+// The unit of a family's values: seconds, bytes, bytes/s, ratio, time (seconds since 1970), or '' for a plain number. Without a
+// declared unit, it is taken from the name, by Prometheus' naming conventions.
 export function unitOf(name, unit) {
   const base = name.replace(/_(total|sum|max|min)$/, '');
   if (/_timestamp_seconds$|_start_time_seconds$/.test(base)) return 'time';
-  const word = unit || base.match(/_(sec|seconds|time_cost|bytes|ratio)$/)?.[1] || '';
+  const word = unit || base.match(/_(sec|seconds|time_cost|bytes(?:_per_second)?|ratio)$/)?.[1] || '';
   if (/^(sec|seconds?|s|time_cost)$/.test(word)) return 'seconds';
-  if (/^bytes?$/.test(word)) return 'bytes';
+  if (/^(bytes?|By?)$/.test(word)) return 'bytes';
+  if (/^(bytes?|By?)(\/s|_per_second)$/.test(word)) return 'bytes/s';
   return word === 'ratio' ? 'ratio' : '';
 }
 

@@ -187,7 +187,8 @@ Flags AddFlags(Verb verb, HelpLevel level, CLI::App& app) {
   } else if (verb == Verb::kExplain) {
     flags.metrics = AddWords(app, "metrics", "Metrics as the program names them", "GROUP/NAME", kUsualGroup);
     flags.metric_type =
-        AddOption(app, "--type", "Type of the metrics: stream, counter, gauge or histogram [stream]", "TYPE", kUsualGroup);
+        AddOption(app, "--type", "Type of the metrics: stream, counter, gauge or histogram [as in the processes of the job]",
+                  "TYPE", kUsualGroup);
   }
   AddSettings(verb, level, app, flags);
   return flags;

@@ -57,7 +57,7 @@ struct CommandLine {
   std::optional<std::chrono::milliseconds> exit_when_idle;
   // explain
   std::vector<std::string> metrics;  // GROUP/NAME each
-  std::string metric_type = "stream";
+  std::string metric_type;           // "": as the job's processes have them
   // report
   ReportArguments report;
   // top

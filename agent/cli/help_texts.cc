@@ -61,7 +61,7 @@ Keys: q end, arrows and PageUp/PageDown select, Enter shows only this job, s sor
 constexpr std::string_view kUsualOfAgent[] = {
     "job_name", "gateway_address", "push_interval_seconds", "listen_address", "report_file", "labels", "log_level"};
 constexpr std::string_view kUsualOfOnce[] = {"job_name", "metrics_dir"};
-constexpr std::string_view kUsualOfExplain[] = {"mapping_file"};
+constexpr std::string_view kUsualOfExplain[] = {"job_name", "metrics_dir", "mapping_file"};
 
 std::span<const std::string_view> UsualOf(Verb verb) {
   switch (verb) {

@@ -120,7 +120,7 @@ def test_a_wrong_rule_costs_that_rule(job, gateway, rules, mode):
 def test_explain_says_which_rule_matches_and_what_comes_out(rules):
     golden = (ROOT / "tests/unit/cli/testdata/explain_bundled.txt").read_text()
     metrics = [line.removesuffix(" (stream)") for line in golden.splitlines() if line.endswith(" (stream)")]
-    result = run("explain", *metrics)
+    result = run("explain", "--type=stream", *metrics)
     assert (result.returncode, result.stdout) == (0, golden)
     rules("mappings:\n- {match: a.*, name: a_total}\n")
     result = run("explain", "--type=counter", f"--mapping-file={rules.path}", "g/a.b")
@@ -128,6 +128,16 @@ def test_explain_says_which_rule_matches_and_what_comes_out(rules):
         f"g/a.b (counter)\n  rule      {rules.path}:2: a.*\n  name      a_total\n"
         "  type      counter, as in the program\n  help      the program's own\n"
     )
+
+
+def test_explain_has_the_type_that_the_job_gives_the_metric(job):
+    job.agent()
+    job.worker().tell("count my_app steps 1")
+    shown = run("explain", f"--metrics-dir={job.segments}", "my_app/steps", "my_app/other").stdout
+    known, other = shown.split("\n\n")
+    assert known.splitlines()[0] == "my_app/steps (counter)"
+    assert "  name      my_app_steps\n" in known and "  type      counter, as in the program\n" in known
+    assert other.splitlines()[0] == "my_app/other" and "no process of the job" in other
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ mappings:
             "  help      Two lines\n");
   EXPECT_EQ(explain("other"),
             "g/other (stream)\n"
-            "  rule      none of 5 matches\n"
+            "  rule      none of 5 matches: the name is that of the program\n"
             "  name      g_other\n"
             "  type      gauge: the last value\n"
             "  help      the program's own\n");
@@ -111,6 +111,15 @@ mappings:
   EXPECT_THAT(Explain(wrong.rules.get(), {"g", "a", MetricType::kUntyped}),
               HasSubstr("m.yaml:1: a, which is not applied because of an error in the file: the bundled rules apply\n"));
   EXPECT_THAT(Explain(nullptr, {"g", "x", MetricType::kUntyped}), HasSubstr("none: there are no rules"));
+}
+
+TEST(Explain, AMetricOfUnknownTypeIsNotCalledAStream) {
+  EXPECT_EQ(Explain(nullptr, {"train", "steps", MetricType::kUntyped}, /*type_is_known=*/false),
+            "train/steps\n"
+            "  rule      none: there are no rules\n"
+            "  name      train_steps\n"
+            "  type      as in the program; of a stream (Stream, put_metric, emit) gauge: the last value\n"
+            "  help      the program's own\n");
 }
 
 }  // namespace

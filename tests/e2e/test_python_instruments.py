@@ -134,6 +134,13 @@ REFUSED = {
     "Counter('c')": "TypeError",
     "Counter('', 5)": "TypeError: name must be str, not int",
     "Counter(None, 'c')": "TypeError: group must be str, not NoneType",
+    "Histogram('', 'h', buckets=[1])": "TypeError: Histogram() has no argument 'buckets': here it is called 'bounds'",
+    "TimeCost('', 'h', buckets=[1])": "TypeError: TimeCost() has no argument 'buckets': here it is called 'bounds'",
+    "Counter('c', documentation='Text.', labelnames=['a'])": "TypeError: Counter() has no argument 'documentation': here it is called 'help'",
+    "Gauge('', 'g', labelnames=['a'])": "TypeError: Gauge() has no argument 'labelnames': here it is called 'label_names'",
+    "Gauge('', 'g', multiprocess_mode='sum')": "TypeError: Gauge() has no argument 'multiprocess_mode': here it is called 'merge'",
+    "Enum(name='e', namespace='my_app', states=['a'])": "TypeError: Enum() has no argument 'namespace': here it is called 'group'",
+    "Counter('', 'c', buckets=[1])": "TypeError",
     "Histogram('', 'h', unit=1)": "TypeError: unit must be str, not int",
     "Counter('', 'c', label_names='feat')": "TypeError",
     "Counter('', 'c', label_names=[1])": "TypeError: label_names must be str, not int",
@@ -182,7 +189,7 @@ REFUSED = {
 def test_wrong_calls_are_refused(run_python):
     told = run_python(
         f"""
-from persia_metrics import Counter, Gauge, Histogram, Stream, TimeCost, init
+from persia_metrics import Counter, Enum, Gauge, Histogram, Stream, TimeCost, init
 for call in {list(REFUSED)}:
     try:
         eval(call)

@@ -8,8 +8,10 @@ The native module has the methods that run in training steps: `inc`, `dec`, `set
 
 from __future__ import annotations
 
+import functools
 import math
 import time
+from types import FunctionType
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
 from . import _native
@@ -30,6 +32,32 @@ _DEFAULT_BOUNDS: Sequence[float] = _native.DEFAULT_BOUNDS
 _KEPT_UNASKED = 10_000
 
 
+# What other libraries, above all prometheus_client, call an argument.
+_ELSEWHERE = {
+    "buckets": "bounds",
+    "documentation": "help",
+    "labelnames": "label_names",
+    "multiprocess_mode": "merge",
+    "namespace": "group",
+    "subsystem": "group",
+}
+
+
+def _naming_arguments(make: FunctionType) -> Callable[..., Any]:
+    """`make`, which says of an argument of another library what it is called here."""
+    code = make.__code__
+    ours = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @functools.wraps(make)
+    def new(cls: type, *args: Any, **named: Any) -> Any:
+        for name in named:
+            if name not in ours and _ELSEWHERE.get(name) in ours:
+                raise TypeError(f"{cls.__name__}() has no argument {name!r}: here it is called {_ELSEWHERE[name]!r}")
+        return make(cls, *args, **named)
+
+    return new
+
+
 class _Labelled:
     """A metric with label names is a family; `labels()` returns its series."""
 
@@ -47,6 +75,8 @@ class _Labelled:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         _native.own_methods(cls)  # a call of an inherited native method takes 1.5 times as long
+        if cls.__module__ == __name__ and "__new__" in cls.__dict__:
+            setattr(cls, "__new__", staticmethod(_naming_arguments(cls.__dict__["__new__"].__func__)))
 
     def labels(self: _Self, *label_values: object, **labels: object) -> _Self:
         """Returns the series with these label values, given in the order of the names or by name. Creates it if it is new.

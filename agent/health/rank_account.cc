@@ -103,8 +103,9 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
     to = seen_alive_;
   }
   to = std::min(to, now);  // also if the segment is corrupt
+  const Nanoseconds looked = seen_alive_;
   if (process.alive) seen_alive_ = now;
-  if (to > until) Divide(process, to - until);
+  if (to > until) Divide(process, to - until, std::max(looked, process.recorded));
   if (marked && to > life.ended) life.phases = process.phases;
   life.marks = marked;
   life.changes = life.changes || process.has_changed;
@@ -145,8 +146,9 @@ void RankAccount::Add(Bucket bucket, Nanoseconds by) {
   if (life.repairs && (bucket == Bucket::kStarting || bucket == Bucket::kRedone)) repair += by;
 }
 
-// Divides `by` as the clocks do. The time before the first clock began is in no phase.
-void RankAccount::Divide(const RankProcess& process, Nanoseconds by) {
+// Divides `by` as the clocks do. The time before the first clock began is in no phase. If the process marks none and has
+// changed, it has done so since `unchanged_until`.
+void RankAccount::Divide(const RankProcess& process, Nanoseconds by, Nanoseconds unchanged_until) {
   std::vector<std::pair<std::string_view, Nanoseconds>> parts;
   Nanoseconds sum{0};
   for (const auto& [phase, time_in_it] : process.phases) {
@@ -167,9 +169,17 @@ void RankAccount::Divide(const RankProcess& process, Nanoseconds by) {
   const double redone = RedonePart(process);
   const Nanoseconds rest = by - sum;
   if (rest > Nanoseconds(0)) {
-    const Bucket before = life.changes ? Bucket::kUnmarked : Bucket::kStarting;
     const bool in_phases = life.marks && !process.phase.empty();
-    Add(process.hangs ? Bucket::kHung : in_phases ? BucketOf(process, process.phase) : before, rest);
+    const bool changes_now = process.has_changed && !life.marks && parts.empty();
+    const Nanoseconds starting = life.changes  ? Nanoseconds(0)
+                                 : changes_now ? std::clamp(unchanged_until - until, Nanoseconds(0), rest)
+                                               : rest;
+    if (process.hangs || in_phases) {
+      Add(process.hangs ? Bucket::kHung : BucketOf(process, process.phase), rest);
+    } else {
+      Add(Bucket::kStarting, starting);
+      Add(Bucket::kUnmarked, rest - starting);
+    }
   }
   for (const auto& [phase, part] : parts) {
     const Bucket bucket = BucketOf(process, phase);

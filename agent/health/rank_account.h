@@ -20,8 +20,9 @@
 // process of the program has given a number, the counts of those before it are taken as numbers from 0 on. Before that it is
 // not known which steps a process trains again: no time is `redone`, and the number of redone steps is unknown.
 //
-//   starting     from the process's start until its first phase, and in the phase init. Of a process that replaces another one:
-//                until its first step, except in rendezvous and checkpoint
+//   starting     from the process's start until its first phase; of one that marks none, until the look before the first that
+//                finds its metrics changed; and in the phase init. Of a process that replaces another one: until its first
+//                step, except in rendezvous and checkpoint
 //   rendezvous, data, sync, checkpoint    in the phase of this name
 //   compute      in any other phase
 //   other        outside of all phases, after the first one
@@ -139,7 +140,7 @@ struct RankAccount {
 
  private:
   void Add(Bucket bucket, Nanoseconds by);
-  void Divide(const RankProcess& process, Nanoseconds by);
+  void Divide(const RankProcess& process, Nanoseconds by, Nanoseconds unchanged_until);
   [[nodiscard]] Bucket BucketOf(const RankProcess& process, std::string_view phase) const;
   // Of the steps since the last call, the part that was trained before.
   [[nodiscard]] double RedonePart(const RankProcess& process) const;

@@ -30,8 +30,9 @@ struct RankProcess {
   bool forked = false;         // by a process of the same rank: a data loader, for example
   Nanoseconds began{0};        // of CLOCK_MONOTONIC, as are all moments here
   uint64_t birth_unix_ns = 0;  // when it began to record
+  Nanoseconds recorded{0};     // the same of CLOCK_MONOTONIC; 0: as it began
   uint32_t restart_count = 0;  // from the launcher
-  bool has_changed = false;    // the collector has found a value changed
+  bool has_changed = false;    // the collector has found a value changed, or a counter that is not 0
   bool hangs = false;
   bool runs_other = false;  // it has replaced its program by exec, and the new one recorded nothing when it was last alive
   // The time in each phase, the present one, and until when the times count; no moment: no clock runs.

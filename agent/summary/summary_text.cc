@@ -239,6 +239,9 @@ std::vector<std::string> SummaryLines(const RunSummary& summary) {
 std::string SummaryTable(const std::string& name, const RunSummary& summary) {
   std::string text = Aligned(RowsOf({{name, &summary}}));
   if (!summary.goodput.ranks.empty()) text += "\n" + RankTable(summary);
+  if (!summary.goodput.ranks.empty() && !summary.goodput.Ratio()) {
+    text += "\nNo rank marks phases: goodput, and what the ranks did in the time that is unmarked, are not known.\n";
+  }
   if (const std::string deaths = DeathsText(summary.deaths); !deaths.empty()) text += "\n" + deaths;
   return text;
 }

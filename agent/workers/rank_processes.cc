@@ -32,6 +32,22 @@ nanoseconds StartOf(uint64_t ticks) {
   return at - (now - Now(CLOCK_MONOTONIC));
 }
 
+// By the wall clock, which may have been set since.
+nanoseconds BirthOf(uint64_t birth_unix_ns, nanoseconds began) {
+  const nanoseconds wall = Now(CLOCK_REALTIME);
+  const nanoseconds birth(std::min(birth_unix_ns, static_cast<uint64_t>(wall.count())));  // also if the segment is corrupt
+  return std::max(began, Now(CLOCK_MONOTONIC) - (wall - birth));
+}
+
+// Before the second look, nothing tells whether a gauge has changed.
+bool HasChanged(const SegmentReader& reader) {
+  return reader.changes() > 0 || std::ranges::any_of(reader.series(), [&](const SegmentSeries& series) {
+           const SegmentFamily& family = reader.families()[series.record.family];
+           const bool counts = family.kind == metrics::segment::Kind::kCounter && !family.clock;
+           return counts && reader.values().wholes[series.whole] > 0;
+         });
+}
+
 }  // namespace
 
 RankProcess RankProcessOf(const SegmentLifecycle::Segment& segment) {
@@ -44,8 +60,9 @@ RankProcess RankProcessOf(const SegmentLifecycle::Segment& segment) {
                       .forked = reader.forked(),
                       .began = StartOf(reader.header().start_ticks),
                       .birth_unix_ns = reader.header().birth_unix_ns,
+                      .recorded = BirthOf(reader.header().birth_unix_ns, StartOf(reader.header().start_ticks)),
                       .restart_count = reader.identity().restart_count,
-                      .has_changed = reader.changes() > 0,
+                      .has_changed = HasChanged(reader),
                       .runs_other = segment.runs_other,
                       // Of a program that numbers them: others only count those of the process.
                       .step = reader.first_step() ? reader.step() : std::nullopt,

@@ -1,4 +1,9 @@
-"""A metric that contradicts another is dropped; all others are exported."""
+"""A metric that contradicts another is dropped, and all others are exported; values that are lost are told."""
+
+import json
+import sys
+
+from servers import fetch, wait_until
 
 
 def test_two_workers_that_give_one_name_two_types(job, gateway):
@@ -21,3 +26,38 @@ def test_two_workers_that_give_one_name_two_types(job, gateway):
     older.tell("count my_app batches 10")
     gateway.wait_for("my_app_batches", 11, instance="rep_0")
     assert gateway.metrics().one("my_app_size") == 0.5, "the newest definition stays the newest when its process ends"
+
+
+LOSES = """
+from persia_metrics import Counter, Gauge, Histogram
+loss = Counter("train", "loss", "A loss that is no counter.")
+for value in (1.5, float("nan"), -1, -2):
+    loss.inc(value)
+Gauge("train", "loss").set(2)
+Histogram("train", "seconds").observe(float("nan"))
+Counter("", "").inc()
+"""
+BAD_VALUE = "a counter takes no NaN and no negative number, a histogram no NaN; a gauge takes both"
+LOST = [
+    f"3 values of train/loss lost on trainer rep_0: {BAD_VALUE}",
+    f"1 value of train/seconds lost on trainer rep_0: {BAD_VALUE}",
+    "1 request for train/loss refused on trainer rep_0: its process has it with another type, merge policy or bounds; give it one, or another name",
+    "1 request refused on trainer rep_0: a name has 1 to 256 bytes, a label's value at most 4096, and a metric at most 32 labels, each once; correct the call",
+]
+
+
+def told(agent):
+    health = json.loads(fetch(f"http://{agent.address}/api/v1/status")[1])["health"]
+    return health["text"], [reason["text"] for reason in health["reasons"] if reason["kind"] == "lost"]
+
+
+def test_lost_values_are_named_on_the_page_and_at_the_end_of_the_log(job):
+    script = job.directory / "loses.py"
+    script.write_text(LOSES + "print('done', flush=True)\ninput()\n")
+    agent = job.exec(sys.executable, script, env={"PERSIA_ROLE": "trainer"})
+    wait_until(lambda: told(agent)[1] == LOST, "the lost values on the page")
+    assert "NaN" in told(agent)[1][0] and told(agent)[0] in ("all workers are well", "1 of 1 rank starting")
+    assert agent.metrics().one("persia_metrics_lost_total", metric="train/loss", reason="bad_value") == 3
+    for kind in ("counter takes no NaN", "histogram takes no NaN"):
+        assert f"loses values: a {kind}" in agent.output()
+    assert 'metric "loss" of group "train" (train_loss) is a counter, and was requested again as a gauge' in agent.output()

@@ -40,8 +40,19 @@ TEST_F(GoodputTest, AProcessThatMarksNothingIsUnmarkedOnceItChanges) {
   change_ = [](RankProcess& process) { process.has_changed = true; };
   Look(seconds(20));
   Look(seconds(30));
-  EXPECT_EQ(Buckets(), (Seconds{{"starting", 20}, {"unmarked", 10}}));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 10}, {"unmarked", 20}})) << "it has changed since the first look";
   EXPECT_EQ(goodput_.report()->Ratio(), std::nullopt);
+}
+
+TEST_F(GoodputTest, AShortProcessThatHasCountedAtTheFirstLookIsNotStarting) {
+  step_ = seconds(60);
+  Start("a", seconds(0)).ended = seconds(3);
+  change_ = [](RankProcess& process) {
+    process.has_changed = true;
+    process.recorded = seconds(1);
+  };
+  Look(seconds(2));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 1}, {"unmarked", 1}}));
 }
 
 TEST_F(GoodputTest, TheTimeOfAProcessThatMarksNothingGoesOnInSteps) {
@@ -56,9 +67,9 @@ TEST_F(GoodputTest, TheTimeOfAProcessThatMarksNothingGoesOnInSteps) {
   change_ = [](RankProcess& process) { process.has_changed = true; };
   Look(seconds(80));
   Look(seconds(90));
-  EXPECT_EQ(Buckets(), (Seconds{{"starting", 80}}));
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 70}, {"unmarked", 10}})) << "it had not changed at 70";
   Look(seconds(100));
-  EXPECT_EQ(Buckets(), (Seconds{{"starting", 80}, {"unmarked", 10}, {"down", 10}})) << "it was alive at 90";
+  EXPECT_EQ(Buckets(), (Seconds{{"starting", 70}, {"unmarked", 20}, {"down", 10}})) << "it was alive at 90";
 }
 
 TEST_F(GoodputTest, AKilledRankIsDownUntilItsSuccessorStarts) {

@@ -1,6 +1,7 @@
 #include "web/history.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,8 @@ namespace {
 
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
+
+constexpr size_t kAlwaysKept = 3;  // the oldest and the newest two
 
 // Approximately.
 size_t BytesOf(const Layout& layout) {
@@ -42,7 +45,7 @@ void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_
     begin_unix_ms_ = duration_cast<milliseconds>(snapshot->collected_at.time_since_epoch()).count();
   }
   // A collection may come a little early.
-  if (kept_.size() > 1 && kept_.back().at - kept_[kept_.size() - 2].at < Step() - Step() / 10) DropNewest();
+  if (kept_.size() > 1 && kept_.back().at - kept_[kept_.size() - 2].at < Step() - Step() / 10) Drop(kept_.size() - 1);
   const bool shared = !kept_.empty() && kept_.back().entry.snapshot->layout == snapshot->layout;
   const size_t layout_bytes = shared ? kept_.back().layout_bytes : BytesOf(*snapshot->layout);
   const size_t bytes = BytesOf(*snapshot);
@@ -51,9 +54,15 @@ void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_
   bytes_of_layouts_ += shared ? 0 : layout_bytes;
   kept_.push_back({{unix_ms, std::move(snapshot)}, now, bytes, layout_bytes});
   // The labels of former layouts may be of processes that ended.
-  while (kept_.size() > 1 && (now - kept_.front().at > options_.span || bytes_ + bytes_of_layouts_ > options_.max_bytes ||
-                              bytes_of_layouts_ - layout_bytes > ForeignShare::Limit() / 8)) {
-    DropOldest();
+  while (kept_.size() > 1) {
+    const bool has_old_layouts = bytes_of_layouts_ - layout_bytes > ForeignShare::Limit() / 8;
+    if (now - kept_.front().at > options_.span || has_old_layouts) {
+      Drop(0);
+    } else if (bytes_ + bytes_of_layouts_ > options_.max_bytes) {
+      Drop(kept_.size() > kAlwaysKept && bytes_of_layouts_ < options_.max_bytes / 2 ? LeastMissed(now) : 0);
+    } else {
+      break;
+    }
   }
 }
 
@@ -61,17 +70,26 @@ bool History::SharesLayout(size_t entry) const {
   return entry > 0 && kept_[entry].entry.snapshot->layout == kept_[entry - 1].entry.snapshot->layout;
 }
 
-// REQUIRES: there is another one.
-void History::DropOldest() {
-  bytes_ -= kept_.front().bytes;
-  bytes_of_layouts_ -= SharesLayout(1) ? 0 : kept_.front().layout_bytes;
-  kept_.pop_front();
+void History::Drop(size_t entry) {
+  const bool is_shared = SharesLayout(entry) || (entry + 1 < kept_.size() && SharesLayout(entry + 1));
+  bytes_ -= kept_[entry].bytes;
+  bytes_of_layouts_ -= is_shared ? 0 : kept_[entry].layout_bytes;
+  kept_.erase(kept_.begin() + static_cast<ptrdiff_t>(entry));
 }
 
-void History::DropNewest() {
-  bytes_ -= kept_.back().bytes;
-  bytes_of_layouts_ -= SharesLayout(kept_.size() - 1) ? 0 : kept_.back().layout_bytes;
-  kept_.pop_back();
+// Neither the oldest entry nor one of the newest two: the next Add may replace the newest.
+size_t History::LeastMissed(std::chrono::steady_clock::time_point now) const {
+  size_t least = 1;
+  double smallest = std::numeric_limits<double>::infinity();
+  for (size_t i = 1; i + 2 < kept_.size(); ++i) {
+    const std::chrono::duration<double> gap = kept_[i + 1].at - kept_[i - 1].at;
+    const std::chrono::duration<double> age = now - kept_[i].at;
+    if (gap < smallest * age) {
+      smallest = gap / age;
+      least = i;
+    }
+  }
+  return least;
 }
 
 // As many entries as there is room for beside their layout, or as half of the memory has, if layouts change.
@@ -82,7 +100,7 @@ milliseconds History::Step() const {
         std::max(options_.max_bytes / 2, options_.max_bytes - std::min(options_.max_bytes, kept_.back().layout_bytes));
     entries = std::clamp(static_cast<int64_t>(room / kept_.back().bytes), int64_t{1}, kMaxEntries);
   }
-  return options_.span / entries;
+  return std::max(options_.span / kMaxEntries, options_.span / (entries * kCloser));
 }
 
 void History::SetOptions(const Options& options) {

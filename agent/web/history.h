@@ -5,7 +5,8 @@
 //   std::vector<History::Entry> entries = history.Entries();
 //
 // The newest collection is always there; those before it are a step apart. A collection takes 8 bytes a number: snapshots share
-// their layout until a series is added or removed. The step is such that the half hour fits into the memory.
+// their layout until a series is added or removed. If the half hour does not fit into the memory, the newest collections stay
+// close together: dropped is the one whose neighbours are closest to each other for their age.
 //
 // Times are wall-clock time at the first Add, and steady time from there: a change of the system's clock does not disorder a
 // chart. Thread safety: any method, from any thread.
@@ -45,6 +46,7 @@ class History {
   };
 
   static constexpr int64_t kMaxEntries = 720;
+  static constexpr int64_t kCloser = 6;  // how much closer than their mean distance the newest entries are, at most
 
   explicit History(Options options) : options_(options) {}
 
@@ -63,9 +65,11 @@ class History {
     size_t layout_bytes = 0;
   };
 
+  // The shortest distance of two entries.
   [[nodiscard]] std::chrono::milliseconds Step() const PERSIA_REQUIRES(mutex_);
-  void DropOldest() PERSIA_REQUIRES(mutex_);
-  void DropNewest() PERSIA_REQUIRES(mutex_);
+  void Drop(size_t entry) PERSIA_REQUIRES(mutex_);
+  // The entry that a chart misses least. REQUIRES: there are more than kAlwaysKept.
+  [[nodiscard]] size_t LeastMissed(std::chrono::steady_clock::time_point now) const PERSIA_REQUIRES(mutex_);
   // Whether the entry shares the layout of the one before it: the layout then counts once for both.
   [[nodiscard]] bool SharesLayout(size_t entry) const PERSIA_REQUIRES(mutex_);
 

@@ -150,6 +150,13 @@ int64_t MeanInterval(const Entries& entries) {
   return (entries.back().unix_ms - entries.front().unix_ms) / static_cast<int64_t>(entries.size() - 1);
 }
 
+// The mean time between the collections before an entry that a window has; kNone: of the history.
+int64_t IntervalBefore(const Entries& entries, size_t entry) {
+  if (entry == kNone || entry == 0) return MeanInterval(entries);
+  const size_t from = entry - std::min<size_t>(entry, kMinCollections);
+  return (entries[entry].unix_ms - entries[from].unix_ms) / static_cast<int64_t>(entry - from);
+}
+
 bool IsDistribution(MetricType type) { return type == MetricType::kHistogram || type == MetricType::kSummary; }
 
 As DefaultFor(const FamilyLayout& family) {
@@ -169,10 +176,10 @@ class Evaluation {
   // Adds at most `limit` label sets to the result.
   Evaluation(const RangeQuery& query, size_t limit, const Entries& entries, const FamilyLayout& family, RangeResult& result)
       : query_(query), entries_(entries), family_(family), series_(query, limit, entries, family), result_(result) {
-    const int64_t window_ms = std::max(result.step_ms, kMinCollections * MeanInterval(entries));
     for (size_t i = 0; i < result.points; ++i) {
       const int64_t time = result.start_ms + static_cast<int64_t>(i) * result.step_ms;
       const size_t to = LastEntry(entries, time);
+      const int64_t window_ms = std::max(result.step_ms, kMinCollections * IntervalBefore(entries, to));
       const bool fresh = to != kNone && entries[to].unix_ms > time - window_ms;
       const size_t from = LastEntry(entries, time - window_ms);
       windows_.emplace_back(from == kNone ? 0 : from, fresh ? to : kNone);
@@ -183,10 +190,10 @@ class Evaluation {
   size_t Run() {
     const bool of_summary = result_.as == As::kQuantile && family_.type == MetricType::kSummary;
     const size_t lines = of_summary ? family_.bounds.size() : result_.as == As::kQuantile ? query_.quantiles.size() + 1 : 1;
-    if ((result_.series.size() + series_.labels().size() * lines) * windows_.size() > kMaxNumbers) {
+    if ((result_.series.size() + series_.labels().size() * lines) * windows_.size() > query_.max_numbers) {
       result_.series.clear();
-      result_.error =
-          "more than " + std::to_string(kMaxNumbers) + " numbers: use a longer step, a smaller limit, or fewer quantiles";
+      result_.error = "more than " + std::to_string(query_.max_numbers) +
+                      " numbers: use a longer step, a smaller limit, or fewer quantiles";
       return 0;
     }
     result_.left_out += series_.left_out();
@@ -259,8 +266,10 @@ class Evaluation {
   void AddLine(size_t index, std::optional<double> quantile, const Point& point) {
     RangeSeries& series = result_.series.emplace_back(RangeSeries{series_.labels()[index], quantile, {}, {}});
     series.values.reserve(windows_.size());
-    for (const auto& [from, to] : windows_) {
-      series.values.push_back(to == kNone ? kNoValue : point(from, to));
+    for (size_t i = 0; i < windows_.size(); ++i) {
+      const auto& [from, to] = windows_[i];
+      const bool is_known = i > 0 && windows_[i] == windows_[i - 1];
+      series.values.push_back(is_known ? series.values.back() : to == kNone ? kNoValue : point(from, to));
     }
   }
 

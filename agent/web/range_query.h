@@ -6,8 +6,8 @@
 // The quantiles of a histogram follow its mean, which is exact.
 //
 // The point at `start_ms + i * step_ms` describes the time up to it: a value is the last one collected; a rate, mean or
-// quantile is that of the window before the point. The window is a step, or three collections if that is longer. A counter that
-// fell was reset, and counts from 0.
+// quantile is that of the window before the point. The window is a step, or three collections if that is longer: those before
+// the point, since the history keeps newer collections closer together. A counter that fell was reset, and counts from 0.
 //
 // Thread safety: functions of their arguments.
 #pragma once
@@ -23,6 +23,10 @@
 
 namespace persia::agent {
 
+inline constexpr size_t kMaxPoints = 2000;
+// Of all series together. A larger query is refused before it is evaluated, so that a request never takes much processor time.
+inline constexpr size_t kMaxNumbers = 400'000;
+
 struct RangeQuery {
   enum class As : uint8_t { kValue, kRate, kMean, kQuantile };
 
@@ -34,6 +38,7 @@ struct RangeQuery {
   std::optional<int64_t> step_ms = {};          // none: the span / 240, but at least the mean time between two entries
   std::vector<std::pair<std::string, std::string>> match = {};  // labels of a series, `job` included
   size_t limit = 50;                                            // of label sets
+  size_t max_numbers = kMaxNumbers;
 };
 
 struct RangeSeries {
@@ -56,10 +61,6 @@ struct RangeResult {
   size_t left_out = 0;  // label sets beyond the limit
   std::string error;    // not empty: the query does not suit the family, or is too large
 };
-
-inline constexpr size_t kMaxPoints = 2000;
-// Of all series together. A larger query is refused before it is evaluated, so that a request never takes much processor time.
-inline constexpr size_t kMaxNumbers = 400'000;
 
 // A family that only `newest` has (it may be null) is known, and has no series yet.
 RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>& entries, const Snapshot* newest = nullptr);

@@ -103,6 +103,31 @@ TEST(History, StaysWithinItsMemory) {
   EXPECT_GE(Times(history).back() - Times(history).front(), 600'000) << "most of 720 s, with fewer entries";
 }
 
+// 35 collections of a job of a thousand ranks fit.
+TEST(History, KeepsNewerCollectionsCloserTogetherIfNotAllFit) {
+  const std::vector<double> many(10'000, 1.0);
+  const auto layout = Any()->layout;
+  History history({.max_bytes = 35 * 80'000});
+  const TimePoint begin{seconds(1000)};
+  for (int i = 0; i < 4000; ++i) {
+    auto snapshot = std::make_shared<Snapshot>();
+    snapshot->layout = layout;
+    snapshot->values = many;
+    history.Add(snapshot, begin + seconds(i));
+  }
+  const std::vector<int64_t> times = Times(history);
+  const auto within = [&times](int64_t span) {
+    return std::ranges::count_if(times, [&](int64_t time) { return time > times.back() - 1000 * span; });
+  };
+  EXPECT_LE(history.stats().step, seconds(10));
+  EXPECT_GE(within(60), 6);
+  EXPECT_GE(within(300), 15) << "in the time that the page shows first";
+  EXPECT_GE(times.back() - times.front(), 1'600'000) << "nearly half an hour";
+  for (size_t i = 1; i < times.size(); ++i) {
+    EXPECT_LT(times[i] - times[i - 1], 10'000 + (times.back() - times[i - 1]) / 3) << "no gap is long for its age";
+  }
+}
+
 TEST(History, CountsALayoutWhileASnapshotUsesIt) {
   const auto only = [](const std::shared_ptr<const Snapshot>& snapshot) {
     History history({.span = seconds(72)});

@@ -77,6 +77,17 @@ TEST(RangeQueryTest, ACounterIsItsRateAcrossAReset) {
   EXPECT_THAT(result.series[0].values, Pointwise(SameDouble(), {kNan, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0}));
 }
 
+TEST(RangeQueryTest, AWindowIsOfTheCollectionsBeforeIt) {
+  std::vector<History::Entry> entries;
+  for (const int at : {0, 100, 200, 300, 310, 320, 330, 340}) {
+    const double value = at <= 300 ? at : 300 + 5 * (at - 300);  // 1 a second, then 5
+    entries.push_back({at * 1000, MakeSnapshot({Counter({{{}, {value}}})})});
+  }
+  const RangeResult result = Evaluate({.family = "steps", .start_ms = 300'000, .end_ms = 340'000, .step_ms = 10'000}, entries);
+  EXPECT_DOUBLE_EQ(result.series[0].values.front(), 1) << "older collections are further apart";
+  EXPECT_DOUBLE_EQ(result.series[0].values.back(), 5);
+}
+
 TEST(RangeQueryTest, ACounterContinuesAfterAGap) {
   const auto entries = EachSecond(8, [](int i) { return Counter({{{}, {i == 3 ? kAbsentValue : 2.0 * i}}}); });
   const RangeResult result = Evaluate({.family = "steps", .step_ms = 1000}, entries);

@@ -4,12 +4,14 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "base/result.h"
 #include "base/text.h"
 #include "health/not_finite.h"
+#include "web/bands.h"
 #include "web/query_string.h"
 #include "web/range_query.h"
 
@@ -19,6 +21,9 @@ namespace {
 using As = RangeQuery::As;
 
 constexpr size_t kMaxLabelSets = 1000;
+// With bands=true, which answers with a few of them.
+constexpr size_t kMaxLabelSetsOfBands = 10'000;
+constexpr size_t kMaxNumbersOfBands = 2'500'000;
 constexpr size_t kMaxQuantiles = 8;
 constexpr int64_t kMaxTimeMs = 32'503'680'000'000;  // the year 3000, so that no difference overflows
 constexpr std::string_view kMatch = "match.";
@@ -40,8 +45,11 @@ bool ParseQuantiles(std::string_view text, std::vector<double>& quantiles) {
   return !quantiles.empty() && quantiles.size() <= kMaxQuantiles;
 }
 
-Status Set(RangeQuery& query, const std::string& name, const std::string& value) {
-  if (name == "name") {
+Status Set(RangeQuery& query, bool& bands, const std::string& name, const std::string& value) {
+  if (name == "bands") {
+    bands = value == "true";
+    if (!bands && value != "false") return Wrong(name, value, "true or false");
+  } else if (name == "name") {
     query.family = value;
   } else if (name == "as") {
     const auto* const found = std::ranges::find(kAsNames, value);
@@ -68,17 +76,44 @@ Status Set(RangeQuery& query, const std::string& name, const std::string& value)
   } else if (name.starts_with(kMatch)) {
     query.match.emplace_back(name.substr(kMatch.size()), value);
   } else {
-    return Error{"unknown parameter \"" + name.substr(0, 200) + "\" (name, as, q, start, end, step, limit, match.<label>)"};
+    return Error{"unknown parameter \"" + name.substr(0, 200) +
+                 "\" (name, as, q, start, end, step, limit, bands, match.<label>)"};
   }
   return Done{};
+}
+
+Json LineJson(const RangeSeries& line, bool is_apart) {
+  Json one = {{"labels", Json::object_t(line.labels.begin(), line.labels.end())}};
+  if (line.quantile) one["q"] = *line.quantile;
+  if (is_apart) one["apart"] = true;
+  one["values"] = line.values;
+  if (!line.above.empty()) one["above"] = line.above;
+  for (const auto& [at, value] : line.not_finite) one["not_finite"].push_back({at, NotFiniteText(value)});
+  return one;
+}
+
+Json BandJson(const Band& band) {
+  Json one = {{"labels", Json::object_t(band.labels.begin(), band.labels.end())},
+              {"sets", band.sets},
+              {"usual", band.usual},
+              {"min", band.min},
+              {"median", band.median},
+              {"max", band.max}};
+  if (!band.high.empty()) one["high"] = band.high;
+  return one;
 }
 
 }  // namespace
 
 JsonAnswer AnswerRange(std::string_view text, const std::vector<History::Entry>& entries, const Snapshot* newest) {
   RangeQuery query;
+  bool has_bands = false;
   for (const auto& [name, value] : ParseParameters(text)) {
-    if (const Status status = Set(query, name, value); !status.ok()) return RefuseWith(400, status.error());
+    if (const Status status = Set(query, has_bands, name, value); !status.ok()) return RefuseWith(400, status.error());
+  }
+  if (has_bands) {
+    query.limit = kMaxLabelSetsOfBands;
+    query.max_numbers = kMaxNumbersOfBands;
   }
   if (query.family.empty()) return RefuseWith(400, "name: missing; /api/v1/metadata lists the families");
   const RangeResult result = Evaluate(query, entries, newest);
@@ -86,23 +121,23 @@ JsonAnswer AnswerRange(std::string_view text, const std::vector<History::Entry>&
     return RefuseWith(404, "name: no family \"" + query.family.substr(0, 200) + "\", neither now nor in the history");
   }
   if (!result.error.empty()) return RefuseWith(400, "\"" + query.family + "\": " + result.error);
-  Json series = Json::array();
-  for (const RangeSeries& line : result.series) {
-    Json one = {{"labels", Json::object_t(line.labels.begin(), line.labels.end())}};
-    if (line.quantile) one["q"] = *line.quantile;
-    one["values"] = line.values;
-    if (!line.above.empty()) one["above"] = line.above;
-    for (const auto& [at, value] : line.not_finite) one["not_finite"].push_back({at, NotFiniteText(value)});
-    series.push_back(std::move(one));
+  Json answer = {
+      {"name", query.family},        {"type", TypeName(result.type)}, {"as", kAsNames[static_cast<size_t>(result.as)]},
+      {"start_ms", result.start_ms}, {"step_ms", result.step_ms},     {"points", result.points},
+      {"series", Json::array()},     {"left_out", result.left_out}};
+  const std::vector<size_t> apart = FindApart(result);
+  std::vector<size_t> shown(result.series.size());
+  std::iota(shown.begin(), shown.end(), size_t{0});
+  if (has_bands) {
+    Bands bands = BandsOf(result);
+    for (const Band& band : bands.bands) answer["bands"].push_back(BandJson(band));
+    answer["not_finite"] = bands.not_finite;
+    shown = std::move(bands.shown);
   }
-  return AnswerWith({{"name", query.family},
-                     {"type", TypeName(result.type)},
-                     {"as", kAsNames[static_cast<size_t>(result.as)]},
-                     {"start_ms", result.start_ms},
-                     {"step_ms", result.step_ms},
-                     {"points", result.points},
-                     {"series", std::move(series)},
-                     {"left_out", result.left_out}});
+  for (const size_t line : shown) {
+    answer["series"].push_back(LineJson(result.series[line], std::ranges::find(apart, line) != apart.end()));
+  }
+  return AnswerWith(answer);
 }
 
 }  // namespace persia::agent

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +24,10 @@ constexpr std::string_view kPolicy =
     "'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">";
 
 constexpr int64_t kSteps = 240;
+constexpr int64_t kStepsOfBands = 120;
+// With more label sets, a chart has bands, as on the page.
+constexpr size_t kMostLines = 12;
+constexpr size_t kMostDistributions = 4;
 constexpr int64_t kShortestStepMs = 100;  // which the API takes
 
 std::string_view ContentOf(std::string_view name) {
@@ -59,14 +64,22 @@ void AppendMember(std::string& object, std::string_view name, std::string_view j
   object += json;
 }
 
-// The parameters for the whole history: at most 240 steps, of which the last one ends now.
-std::string WholeSpan(const History::Stats& history, int64_t now_ms) {
+// The parameters for the whole history in steps, of which the last one ends now.
+std::string WholeSpan(const History::Stats& history, int64_t now_ms, int64_t most_steps) {
   const int64_t oldest_ms = history.oldest_unix_ms.value_or(now_ms);
-  const int64_t step_ms = std::max<int64_t>({history.step.count(), (now_ms - oldest_ms) / kSteps + 1, kShortestStepMs});
+  const int64_t step_ms = std::max<int64_t>({history.step.count(), (now_ms - oldest_ms) / most_steps + 1, kShortestStepMs});
   const int64_t steps = (now_ms - oldest_ms) / step_ms + 1;
   const auto number = [](int64_t value) { return std::to_string(value); };
   return "&start=" + number(now_ms - steps * step_ms) + "&end=" + number(now_ms) + "&step=" + number(step_ms / 1000) + "." +
          number(step_ms % 1000 + 1000).substr(1);
+}
+
+// Whether a chart of all families of this name has bands.
+bool HasBands(std::span<const FamilyLayout> families) {
+  size_t series = 0;
+  for (const FamilyLayout& family : families) series += family.series.size();
+  const MetricType type = families.front().type;
+  return series > (type == MetricType::kHistogram || type == MetricType::kSummary ? kMostDistributions : kMostLines);
 }
 
 // The responses of the API, by what the page asks for.
@@ -75,7 +88,8 @@ std::string Answers(const AgentStatus& status, const std::vector<History::Entry>
   std::string ranges = "{";
   std::string series = "{";
   const int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
-  const std::string span = WholeSpan(status.history, now_ms);
+  const std::string lines = WholeSpan(status.history, now_ms, kSteps);
+  const std::string bands = WholeSpan(status.history, now_ms, kStepsOfBands) + "&bands=true&q=0.5,0.99";
   std::string_view before;
   size_t left_out = 0;
   const Layout none;
@@ -83,7 +97,8 @@ std::string Answers(const AgentStatus& status, const std::vector<History::Entry>
     if (std::exchange(before, family.name) == family.name) continue;
     const std::string name = "name=" + PercentEncode(family.name);
     AppendMember(series, family.name, AnswerSeries(name + "&limit=50", newest).body);
-    const std::string range = AnswerRange(name + span, entries, newest).body;
+    const bool has_bands = HasBands(FamiliesNamed(*newest->layout, family.name));
+    const std::string range = AnswerRange(name + (has_bands ? bands : lines), entries, newest).body;
     if (ranges.size() + series.size() + range.size() <= max_bytes) {
       AppendMember(ranges, family.name, range);
     } else {

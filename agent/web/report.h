@@ -14,8 +14,8 @@
 
 namespace persia::agent {
 
-// HTML. Each family has at most 50 label sets and 240 points over the whole history. Families whose values would make the data
-// larger than `max_bytes` have no chart, and the page says how many. `newest` may be null.
+// HTML. Each family has at most 12 label sets and 240 points over the whole history, or bands of 120 points. Families whose
+// values would make the data larger than `max_bytes` have no chart, and the page says how many. `newest` may be null.
 std::string MakeReport(const AgentStatus& status, const std::vector<History::Entry>& entries, const Snapshot* newest,
                        const EventLog& events, std::chrono::system_clock::time_point now, size_t max_bytes = 32 << 20);
 

@@ -202,7 +202,8 @@ def one_long_label():
 
 # Clients.
 
-API = ("query_range?name=hostile_gauge&start=0&end=1&step=1", "metadata", "series?name=hostile_gauge", "search?q=h", "status", "events")
+API = ("query_range?name=hostile_gauge&start=0&end=1&step=1", "query_range?name=hostile_gauge&bands=true", "metadata", "series?name=hostile_gauge")
+API += ("search?q=h", "status", "events")
 
 
 def many_series(count):

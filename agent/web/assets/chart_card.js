@@ -10,16 +10,17 @@ import { showLegend } from './legend.js';
 import { lineStyle } from './line_style.js';
 import { manyOf } from './many.js';
 import { MetricCard } from './metric_card.js';
+import { report } from './report.js';
 import { drawBand, drawEvents, drawOdd } from './underlay.js';
 import { view } from './view.js';
 
 const MAX_LINES = 12;
 const MAX_LABEL_SETS = 50; // as lines
-const MAX_IN_BAND = 1000;
 const BAND_EVERY_MS = 5000; // its answers are large
 
 // The other plugins, legend and labels, write markup with inline styles, which the page's policy forbids.
 Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
+
 
 export class ChartCard extends MetricCard {
   constructor(family, last) {
@@ -106,24 +107,26 @@ export class ChartCard extends MetricCard {
     this.loading = true;
     try {
       const span = { start: window.start, end: window.end, step: ((many ? 2 : 1) * window.step) / 1000, ...focusParameters() };
-      const limit = many ? MAX_IN_BAND : this.limit;
-      const as = many && this.family.type === 'histogram' ? { as: 'mean' } : {};
+      const { limit } = this;
+      const asked = many ? { bands: true, ...(this.family.type === 'histogram' && { as: 'mean' }) } : { limit };
       const options = { wanted: () => view.cards.has(this) };
       const [main, last] = await Promise.all([
-        get('query_range', { name: this.family.name, ...span, limit, ...as }, options),
+        get('query_range', { name: this.family.name, ...span, ...asked }, options),
         this.last && !many && get('query_range', { name: this.last.name, ...span, limit }, options),
       ]);
       if (main === null || (this.last && last === null)) return;
       this.loaded = key;
+      this.isMissing = false;
       this.loadedWindow = window;
-      this.setData(main, last || null, many);
+      this.setData(main, last || null);
     } catch (error) {
       // Without status, the agent did not answer: the banner says so, and the last data stays.
       if (error.status === undefined) {
         this.draw();
         return;
       }
-      this.loaded = key; // the family has disappeared
+      this.loaded = key; // the family has disappeared, or is not in the report
+      this.isMissing = true;
       this.rows = [];
       this.lines = [];
       this.sets = [];
@@ -136,22 +139,23 @@ export class ChartCard extends MetricCard {
   }
 
   // Makes lines and rows of the agent's answers.
-  setData(main, last, many) {
+  setData(main, last) {
     // Without `q` it is the mean.
     const variants = [...new Set(main.series.map(({ q }) => q ?? null))].sort((a, b) => (a ?? -1) - (b ?? -1));
-    const nameOf = ({ q }) => (q !== undefined ? `p${Number((q * 100).toFixed(3))}` : this.quantiles ? 'mean' : '');
+    const nameOf = (q) => (q !== undefined ? `p${Number((q * 100).toFixed(3))}` : this.quantiles ? 'mean' : '');
     const sets = new Map();
     const lines = [];
     const add = (series, variant, name) => {
       const id = JSON.stringify(Object.entries(series.labels).sort());
       if (!sets.has(id)) sets.set(id, { id, labels: series.labels, lines: [], place: sortKey(series.labels) });
       const isBound = this.family.type === 'histogram' && series.q !== undefined;
-      const line = { set: sets.get(id), variant, name, values: withOdd(series), above: isBound ? new Set(series.above) : null };
+      const above = isBound ? new Set(series.above) : null;
+      const line = { set: sets.get(id), variant, name, values: withOdd(series), above, apart: series.apart };
       line.set.lines.push(line);
       lines.push(line);
     };
     for (const series of main.series) {
-      add(series, variants.indexOf(series.q ?? null), nameOf(series));
+      add(series, variants.indexOf(series.q ?? null), nameOf(series.q));
     }
     for (const series of last?.series ?? []) add(series, -1, 'last');
     this.sets = [...sets.values()].sort((a, b) => naturally(a.place, b.place));
@@ -163,9 +167,12 @@ export class ChartCard extends MetricCard {
     const shift = last ? Math.round((last.start_ms - main.start_ms) / main.step_ms) : 0;
     const times = Array.from({ length: points }, (_, i) => main.start_ms + i * main.step_ms);
     this.odd = oddOf(lines, times);
-    this.isBand = many && this.sets.length > this.limit;
+    this.notFinite = main.not_finite ?? 0;
+    this.setCount = Math.max(this.sets.length, (main.bands ?? []).reduce((sum, { sets: n }) => sum + n, 0));
+    this.isBand = main.bands !== undefined && this.setCount > this.limit;
     if (this.isBand) {
-      Object.assign(this, manyOf(this.sets, variants, times));
+      const names = { middle: nameOf(main.series[0]?.q), high: 'highest quantile' };
+      Object.assign(this, manyOf(main, this.sets, names, times));
       return;
     }
     this.lines = this.sets.flatMap((set) => set.lines);
@@ -179,7 +186,8 @@ export class ChartCard extends MetricCard {
     this.element.classList.toggle('empty', empty);
     const whose = view.focus === null ? '' : ` of ${view.focus.instance}`;
     const none = view.isGone ? 'not loaded while the agent answered' : 'loading';
-    if (empty) setText(this.none, view.noData || (this.loaded === '' ? none : `no data${whose} in this time range`));
+    const noData = this.isMissing && report !== null ? 'left out of this report, which would be too large' : `no data${whose} in this time range`;
+    if (empty) setText(this.none, view.noData || (this.loaded === '' ? none : noData));
     this.drawLegend();
     this.drawOddText();
     if (this.lines.length === 0) {
@@ -250,7 +258,8 @@ export class ChartCard extends MetricCard {
     const named = nameSets(this.sets.map(({ labels }) => labels)).each;
     const places = alike.map(({ set }) => this.sets.indexOf(set)).sort((a, b) => a - b);
     const names = this.sets.length < 2 ? [] : places.map((place) => named[place]);
-    const of = names.length === 0 ? '' : `: ${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`;
+    const all = Math.max(names.length, this.isBand ? this.notFinite : 0);
+    const of = names.length === 0 ? '' : `: ${names.slice(0, 3).join(', ')}${all > 3 ? ` and ${all - 3} more` : ''}`;
     const until = newest.goesOn ? `since ${clock(Math.min(...alike.map(({ from }) => from)))}` : `until ${clock(newest.to)}`;
     setText(this.odds, `${newest.value} ${until}${of}`);
   }
@@ -306,7 +315,7 @@ export class ChartCard extends MetricCard {
 
   drawLegend() {
     this.outputs = showLegend(this);
-    this.drawMore(this.lines.length > 0 ? this.sets.length : 0);
+    this.drawMore(this.lines.length > 0 ? this.setCount : 0);
   }
 
   // How many label sets are left out, and the button for more of them, or for lines in place of the band.

@@ -1,6 +1,5 @@
 // Many series as a heat map: a row for each, in natural order, and time from left to right. A color says how far a value is above or
 // below the middle of all series at that time, so that a rank that differs is a stripe.
-import { median } from './bands.js';
 import { make } from './dom.js';
 
 const ROW_PX = 2;
@@ -10,7 +9,21 @@ const ABOVE = [213, 94, 0];
 const BELOW = [0, 114, 178];
 const ODD = [180, 0, 120]; // NaN and infinite values
 const LEAST_SCALE = 0.1; // of the middle
-const ALIKE = 0.25; // of the scale: less cannot be seen
+const FAR = 3; // times the usual distance of the series from the middle
+
+function median(values) {
+  if (values.length === 0) return null;
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1];
+}
+
+// Whether a series differs from the middle of its group, of which `usual` is the usual mean distance. Noise is no picture, and the text
+// below the chart tells of what is no number.
+function isApart(values, middles, usual) {
+  const places = [...values.keys()].filter((i) => Number.isFinite(values[i]) && Number.isFinite(middles[i]));
+  const mean = (of) => places.reduce((sum, i) => sum + Math.abs(of(i)), 0) / places.length;
+  return places.length > 0 && mean((i) => values[i] - middles[i]) > Math.max(FAR * usual, LEAST_SCALE * mean((i) => middles[i]));
+}
 
 export class HeatMap {
   // `onPick`: called with a row's index. `onPoint`: with a row's and a point's index, or nothing when the pointer leaves.
@@ -30,14 +43,14 @@ export class HeatMap {
     return [part(offsetY, this.element.clientHeight, this.rows), Math.max(point, 0)];
   }
 
-  // `series`: arrays of values; `times`: of their points; `middles`: of each series, the values that it is compared with; `from`, `to`:
-  // the time that the chart above shows within its `area`. Hidden if the series are alike.
-  draw({ series, times, middles, from, to, area }) {
+  // `series`: arrays of values; `times`: of their points; `middles`: of each series, the values that it is compared with; `usual`: of each,
+  // the usual distance from them; `from`, `to`: the time that the chart above shows within its `area`. Hidden if the series are alike.
+  draw({ series, times, middles, usual, from, to, area }) {
     Object.assign(this, { times, from, to, rows: series.length });
     const { element } = this;
-    const distances = this.distancesOf(series, middles);
-    element.hidden = distances.every((of) => of.every((each) => Math.abs(each ?? 0) < ALIKE));
+    element.hidden = !series.some((values, i) => isApart(values, middles[i], usual[i]));
     if (element.hidden) return;
+    const distances = this.distancesOf(series, middles);
     const height = Math.min(Math.max(ROW_PX * series.length, LEAST_PX), MOST_PX);
     const width = Math.max(Math.floor(area.w), 1);
     Object.assign(element, { width, height });

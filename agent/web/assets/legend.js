@@ -4,6 +4,27 @@ import { nameSets } from './labels.js';
 import { lineStyle } from './line_style.js';
 import { view } from './view.js';
 
+const MAX_VALUES = 5; // beyond them: those that lie apart, the first others, and how many more there are
+
+// The rows to show, of which each has the lines of a label set. "1 more" would take the place of a row.
+function shownRows(rows) {
+  const most = Math.max(2, Math.floor(MAX_VALUES / (rows[0]?.length || 1)));
+  if (rows.length <= most + 1) return rows;
+  const apart = rows.filter((of) => of.some((line) => line.apart)).slice(0, most);
+  const others = rows.filter((row) => !apart.includes(row)).slice(0, most - apart.length);
+  return rows.filter((row) => apart.includes(row) || others.includes(row));
+}
+
+function showRows(card, rows) {
+  const shown = card.isBand ? rows : shownRows(rows);
+  rows.forEach((row, i) => {
+    card.legend.children[i].hidden = !card.isLegendOpen && !shown.includes(row);
+  });
+  const rest = card.legend.lastChild;
+  rest.hidden = shown.length === rows.length;
+  setText(rest.firstChild, card.isLegendOpen ? 'fewer' : `and ${rows.length - shown.length} more`);
+}
+
 function makeEntry(card, line, name) {
   const { color, dash, width } = lineStyle(card, line);
   const swatch = svg('svg', { viewBox: '0 0 18 4', class: 'swatch', 'aria-hidden': 'true' });
@@ -24,16 +45,17 @@ export function showLegend(card) {
   kind.title = kind.textContent;
   const named = new Map(sets.map((set, i) => [set.id, sets.length > 1 ? names.each[i] : '']));
   const key = JSON.stringify([view.theme, isBand, lines.map((line) => [line.name, line.set && named.get(line.set.id)])]);
+  const edges = lines.filter(({ set }) => set === null);
+  const rows = isBand ? [edges, ...lines.slice(edges.length).map((line) => [line])] : sets.map((set) => set.lines);
   if (key === card.legendKey) {
     // Of the same lines in newer answers.
     lines.forEach((line, i) => {
       line.output = card.outputs[i];
     });
+    showRows(card, rows);
     return card.outputs;
   }
   card.legendKey = key;
-  const edges = lines.filter(({ set }) => set === null);
-  const rows = isBand ? [edges, ...lines.slice(edges.length).map((line) => [line])] : sets.map((set) => set.lines);
   const elements = rows.map((of) => {
     const row = make('li', {});
     const name = of[0].set ? named.get(of[0].set.id) : '';
@@ -42,6 +64,12 @@ export function showLegend(card) {
     row.append(...of.map((line) => makeEntry(card, line, isAlone ? (isBand ? name : line.name || name) : line.name)));
     return row;
   });
-  legend.replaceChildren(...elements);
+  const rest = make('button', { type: 'button' });
+  rest.addEventListener('click', () => {
+    card.isLegendOpen = !card.isLegendOpen;
+    showLegend(card);
+  });
+  legend.replaceChildren(...elements, make('li.rest', {}, rest));
+  showRows(card, rows);
   return lines.map((line) => line.output);
 }

@@ -1,64 +1,42 @@
-// What a chart draws of more series than lines can be told apart: a band with outliers by name, or, of families with further labels
-// than those of a rank, such as the phase, the middle of all ranks for each of their values.
-import { bandOf, outliersOf } from './bands.js';
+// What a chart draws of more series than lines can be told apart, of the agent's answer with bands: the lowest, the middle and the
+// highest value, with the series that lie apart by name; or, of families with further labels than those of a rank, such as the phase, the
+// middle of each.
 import { naturally } from './labels.js';
 
-const OF_RANK = ['job', 'role', 'instance', 'ip_addr', 'process'];
-const MAX_GROUPS = 12;
+const nameOf = ({ labels }) => Object.values(labels).join(' ') || '–';
+const count = (n) => n.toLocaleString('en');
 
-const valueAt = (values, i) => values[i] ?? null;
-
-// By the values of the labels that are not the rank's; of one group: a band says more.
-function groupsOf(sets) {
-  const names = [...new Set(sets.flatMap(({ labels }) => Object.keys(labels)))].filter((name) => !OF_RANK.includes(name));
-  const differ = names.filter((name) => new Set(sets.map(({ labels }) => labels[name])).size > 1);
-  const groups = new Map();
-  for (const set of sets) {
-    const name = differ.map((label) => set.labels[label] ?? '–').join(' ');
-    if (!groups.has(name)) groups.set(name, []);
-    groups.get(name).push(set);
-  }
-  const isUsual = groups.size < 2 || groups.size > MAX_GROUPS;
-  return { by: differ.join(', '), groups: isUsual ? [] : [...groups].sort(([a], [b]) => naturally(a, b)) };
-}
-
-function asGroups({ by, groups }, lineOf, times) {
-  const sets = groups.flatMap(([, of]) => of);
-  const middles = groups.map(([, of]) => bandOf(of.map((set) => lineOf(set).values), times.length).map(([, middle]) => middle));
+function asGroups(bands, times) {
+  const groups = [...bands].sort((a, b) => naturally(nameOf(a), nameOf(b)));
+  const by = [...new Set(groups.flatMap(({ labels }) => Object.keys(labels)))];
   return {
-    sets,
-    lines: groups.map(([name], group) => ({ set: null, group, variant: 0, name })),
-    rows: times.map((time, i) => [time, ...middles.map((of) => of[i])]),
-    heat: { series: sets.map((set) => lineOf(set).values), times, middles: groups.flatMap(([, of], group) => of.map(() => middles[group])) },
+    lines: groups.map((band, group) => ({ set: null, group, variant: 0, name: nameOf(band) })),
+    rows: times.map((time, i) => [time, ...groups.map(({ median }) => median[i])]),
     hasBand: false,
-    manyText: `middle of ${sets.length.toLocaleString('en')} series by ${by}`,
+    manyText: `middle of ${count(bands.reduce((sum, { sets }) => sum + sets, 0))} series by ${by.join(', ')}`,
   };
 }
 
-// Lines of the lowest, the middle and the highest value, and of the series that lie apart.
-function asBand(sets, lineOf, times) {
-  const of = sets.map(lineOf);
-  const series = of.map(({ values }) => values);
-  const band = bandOf(series, times.length);
-  const edges = ['min', 'median', 'max'].map((name, i) => ({ set: null, band: i, variant: 0, name }));
-  const outliers = outliersOf(series, times.length).map((i) => of[i]);
-  const middle = band.map(([, each]) => each);
+function asBand({ sets, min, median, max, high }, apart, names, times) {
+  const edges = [['min', min], ['median', median], ['max', max], ...(high ? [[names.high, high]] : [])];
   return {
-    sets,
-    lines: [...edges, ...outliers],
-    rows: times.map((time, i) => [time, ...band[i], ...outliers.map(({ values }) => valueAt(values, i))]),
-    heat: { series, times, middles: series.map(() => middle) },
+    lines: [...edges.map(([name], band) => ({ set: null, band, variant: 0, name })), ...apart],
+    rows: times.map((time, i) => [time, ...edges.map(([, values]) => values[i]), ...apart.map(({ values }) => values[i] ?? null)]),
     hasBand: true,
-    manyText: [of[0].name, `${sets.length.toLocaleString('en')} series`].filter(Boolean).join(' of '),
+    manyText: [names.middle, `${count(sets)} series`].filter(Boolean).join(' of '),
   };
 }
 
-// Members of the card. `variants`: null, the mean or the only value, then the quantiles in ascending order. Of these, the middle one
-// is shown if there is no mean.
-export function manyOf(sets, variants, times) {
-  const distance = (q) => (q === null ? -1 : Math.abs(q - 0.5));
-  const shown = [...variants.keys()].sort((a, b) => distance(variants[a]) - distance(variants[b]))[0];
-  const lineOf = (set) => set.lines.find(({ variant }) => variant === shown) ?? set.lines[0];
-  const groups = groupsOf(sets);
-  return groups.groups.length > 0 ? asGroups(groups, lineOf, times) : asBand(sets, lineOf, times);
+// Members of the card. `sets`: those that the agent has chosen, each with one line. `names`: of the middle and the highest quantile.
+export function manyOf({ bands }, sets, names, times) {
+  const bandOf = ({ labels }) => bands.find((band) => Object.entries(band.labels).every(([name, value]) => labels[name] === value)) ?? bands[0];
+  const ordered = [...sets].sort((a, b) => naturally(nameOf(bandOf(a)), nameOf(bandOf(b))) || naturally(a.place, b.place));
+  const lines = ordered.map((set) => set.lines[0]);
+  const apart = lines.filter((line) => line.apart);
+  const of = ordered.map(bandOf);
+  return {
+    ...(bands.length > 1 ? asGroups(bands, times) : asBand(bands[0], apart, names, times)),
+    sets: ordered,
+    heat: { series: lines.map(({ values }) => values), times, middles: of.map(({ median }) => median), usual: of.map(({ usual }) => usual) },
+  };
 }

@@ -4,13 +4,20 @@ const element = document.getElementById('report');
 // The answers by path; those of query_range and series by family, too. null: the page is served by an agent.
 export const report = element === null ? null : JSON.parse(element.textContent);
 
-function rangeOf({ name, limit, ...parameters }) {
-  const answer = report.query_range[name];
+// With many label sets, the file has bands and those that differ most from them.
+function rangeOf({ name, limit = Infinity, bands: asksForBands = false, ...parameters }) {
+  const { bands = [], ...answer } = report.query_range[name];
   const wanted = Object.entries(parameters).filter(([key]) => key.startsWith('match.'));
   const series = answer.series.filter(({ labels }) => wanted.every(([key, value]) => labels[key.slice('match.'.length)] === value));
   const sets = [...new Set(series.map(({ labels }) => JSON.stringify(labels)))];
   const kept = new Set(sets.slice(0, limit));
-  return { ...answer, series: series.filter(({ labels }) => kept.has(JSON.stringify(labels))), left_out: answer.left_out + sets.length - kept.size };
+  const all = wanted.length > 0 ? sets.length : Math.max(sets.length, bands.reduce((sum, { sets: n }) => sum + n, 0));
+  return {
+    ...answer,
+    ...(asksForBands && bands.length > 0 ? { bands } : {}),
+    series: series.filter(({ labels }) => kept.has(JSON.stringify(labels))),
+    left_out: answer.left_out + (asksForBands ? 0 : all - kept.size),
+  };
 }
 
 function search({ q }) {

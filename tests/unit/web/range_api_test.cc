@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -52,6 +53,25 @@ TEST_F(RangeApiTest, QuantilesAboveTheLastBoundAreListed) {
   const Json series = Read("name=latency&q=0.5&step=1")["series"];
   EXPECT_EQ(series[1].dump(), R"({"labels":{"instance":"rep_0"},"q":0.5,"values":[null,2.0],"above":[1]})");
   EXPECT_FALSE(series[0].contains("above"));
+}
+
+TEST_F(RangeApiTest, ManySeriesAreBandsAndThoseThatDiffer) {
+  std::vector<TestSeries> ranks;
+  for (int rank = 0; rank < 1500; ++rank)
+    ranks.push_back(
+        {{{"phase", rank % 2 == 0 ? "data" : "sync"}, {"process", std::to_string(rank)}}, {rank == 700 ? 9.0 : 1.0}});
+  entries_ = {{1000, MakeSnapshot({{"seconds", MetricType::kGauge, {}, ranks}})}};
+  const Json answer = Read("name=seconds&bands=true");
+  ASSERT_EQ(answer["bands"].size(), 2U);
+  EXPECT_EQ(answer["bands"][0].dump(),
+            R"({"labels":{"phase":"data"},"sets":750,"usual":0.0,"min":[1.0],"median":[1.0],"max":[9.0]})");
+  EXPECT_EQ(answer["left_out"], 0) << "more than lines may be";
+  EXPECT_EQ(answer["not_finite"], 0);
+  ASSERT_EQ(answer["series"].size(), 120U);
+  const auto apart = std::ranges::find_if(answer["series"], [](const Json& line) { return line.contains("apart"); });
+  ASSERT_NE(apart, answer["series"].end());
+  EXPECT_EQ((*apart)["labels"]["process"], "700");
+  EXPECT_EQ(Read("name=seconds")["series"].size(), 50U) << "as lines";
 }
 
 TEST_F(RangeApiTest, InvalidUtf8IsReplacedAndInfinityIsNull) {
@@ -114,6 +134,7 @@ TEST_F(RangeApiTest, RefusesInvalidParametersAndQuotesThem) {
       {"name=latency&step=0", 400, R"(step: \"0\" is not a number of seconds from 0.1 to 86400)"},
       {"name=latency&step=inf", 400, "step: "},
       {"name=latency&limit=1001", 400, R"(limit: \"1001\" is not a number from 1 to 1000)"},
+      {"name=latency&bands=1", 400, R"(bands: \"1\" is not true or false)"},
       {"name=latency&colour=red", 400, R"(unknown parameter \"colour\")"},
   };
   for (const auto& [query, status, why] : cases) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "web/assets.h"
@@ -56,6 +57,17 @@ TEST_F(Report, HasWhatTheAgentWouldAnswer) {
   const Json& values = data["query_range"]["loss"]["series"][0]["values"];
   EXPECT_THAT(values.dump(), HasSubstr("0.5"));
   EXPECT_EQ(data["series"]["loss"]["series"][0]["part"], "</script>") << "no text of the job ends the data";
+}
+
+TEST_F(Report, OfManySeriesItHasBands) {
+  std::vector<TestSeries> ranks;
+  for (int rank = 0; rank < 1000; ++rank) ranks.push_back({{{"process", std::to_string(rank)}}, {1.0}});
+  newest_ = MakeSnapshot({{"few", MetricType::kGauge, {}, {{{}, {1}}}}, {"many", MetricType::kGauge, {}, ranks}}, 90'000);
+  history_.Add(newest_, {});
+  const Json ranges = DataOf(Make())["query_range"];
+  EXPECT_FALSE(ranges["few"].contains("bands"));
+  EXPECT_EQ(ranges["many"]["bands"][0]["sets"], 1000);
+  EXPECT_LE(ranges["many"]["series"].size(), 120U);
 }
 
 TEST_F(Report, OfNothingIsAPageToo) {

@@ -105,7 +105,7 @@ Status Agent::Finish(RemoteWrite::Ending series) {
   history_.Add(newest, clock_.Now());
   const std::shared_ptr<const Snapshot> last = escaper_.Escape(newest);
   collection_.End();
-  pages_.End();
+  pages_.End(setup_.kept_page ? setup_.kept_page() : "");
   const Pusher::Pace pace = PaceOf(*options_.Get());
   TaskThreads targets("remote finish");
   targets.Run([&] { remote_.Finish(last, pace.last_push, pace.last_push_if_away, series); });

@@ -48,6 +48,9 @@ struct AgentSetup {
   std::function<Pusher::Target(const AgentOptions&)> gateway{};
   // The value of the label `agent`, which distinguishes all series from another agent's; empty, or null: no label.
   std::function<std::string()> agent_label{};
+  // The file to which the page is written after the end; empty: it is not kept. Called once the last collection is over; null:
+  // none.
+  std::function<std::string()> kept_page{};
   // Called by POST /-/reload, if that is enabled. Returns the errors of the settings, one line each.
   std::function<std::vector<std::string>()> reload{};
 };

@@ -227,6 +227,11 @@ std::vector<Route> WebPages::ApiRoutes() {
           {"GET", "/api/v1/query_range", range}};
 }
 
+void WebPages::End(std::string kept_page) {
+  if (!kept_page.empty()) kept_page_ = std::move(kept_page);
+  end_.End();
+}
+
 ServerResponse WebPages::AwaitEnd(const ServerRequest& request) {
   switch (end_.Await()) {
     case EndNotice::Outcome::kNotYet:
@@ -240,7 +245,9 @@ ServerResponse WebPages::AwaitEnd(const ServerRequest& request) {
     case EndNotice::Outcome::kEnded:
       break;
   }
-  JsonAnswer last = AnswerStatus(Status(), parts_.collector.Newest().get(), std::chrono::system_clock::now());
+  AgentStatus status = Status();
+  status.kept_page = kept_page_;
+  JsonAnswer last = AnswerStatus(status, parts_.collector.Newest().get(), std::chrono::system_clock::now());
   return ForBrowsers(request, last.status, "application/json", std::move(last.body));
 }
 

@@ -39,8 +39,9 @@ class WebPages {
 
   // They use this object.
   std::vector<Route> Routes();
-  // The last collection is over: open pages are told how the job ended, before the server stops.
-  void End() { end_.End(); }
+  // The last collection is over: open pages are told how the job ended, before the server stops. `kept_page`: the file to which
+  // the page is written then; empty: it is not kept.
+  void End(std::string kept_page = "");
   // The page with all that it would show now, as one HTML file.
   [[nodiscard]] std::string Report() const;
   // Of the newest collection (web/losses.h).
@@ -55,6 +56,7 @@ class WebPages {
   const Parts parts_;
   ScrapePage scrape_page_;
   BigAnswers big_answers_;
+  std::string kept_page_;  // written before end_ has ended, read after
   EndNotice end_;
 };
 

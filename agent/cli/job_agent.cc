@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <climits>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "app/gateway_setup.h"
@@ -28,6 +30,7 @@ namespace {
 // Everybody may read a report whose directory they can reach.
 constexpr mode_t kReportMode = 0644;
 constexpr std::string_view kNoReport = "off";  // the value of report_file
+constexpr std::string_view kSummaryEnding = ".json";
 // How long a killed agent may hold its identity.
 constexpr std::chrono::milliseconds kClaimPatience(250);
 
@@ -105,6 +108,7 @@ Agent::Setup JobAgent::AgentSetup(Setup& setup) {
   out.emit_receiver = receiver_.get();
   out.gateway = [this](const AgentOptions& now) { return MakeGateway(now, *ledger_); };
   out.agent_label = [this] { return ledger_->adds_agent_label() ? ledger_->agent_id() : ""; };
+  out.kept_page = [this] { return KeptPage(); };
   out.reload = [this] { return reloader_->Reload(); };
   return out;
 }
@@ -196,7 +200,7 @@ void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
   ending.Join();
 }
 
-// A run without a worker leaves none.
+// A run without a worker leaves none. Nothing is read from a disk here: it may hang.
 std::string JobAgent::ReportPath() const {
   if (config_.options.report_file == kNoReport) return "";
   if (!config_.options.report_file.empty()) return config_.options.report_file;
@@ -204,22 +208,31 @@ std::string JobAgent::ReportPath() const {
   const std::string directory =
       KeptReportsDirectory(environment("HOME").value_or(""), environment("XDG_STATE_HOME").value_or(""));
   if (directory.empty() || !agent_->HadWorkers()) return "";
-  if (const Status made = MakeKeptReportsDirectory(directory); !made.ok()) {
-    LogInfo("report", "no report is kept: " + made.error() + "; set report_file");
-    return "";
-  }
   char host[HOST_NAME_MAX + 1]{};
   gethostname(host, sizeof host - 1);  // it has a name, or an empty one
   return directory + "/" + KeptReportName(config_.options.job_name, host, std::chrono::system_clock::now());
+}
+
+// For open pages: whoever reads one may be in another directory.
+std::string JobAgent::KeptPage() {
+  report_path_ = ReportPath();
+  std::error_code unknown;
+  const bool is_page = !report_path_.empty() && !report_path_.ends_with(kSummaryEnding);
+  return is_page ? std::filesystem::absolute(report_path_, unknown).string() : "";
 }
 
 void JobAgent::WriteReport() {
   const RunSummary summary = agent_->Summary();
   for (const std::string& line : SummaryLines(summary)) LogInfo("run.summary", line);
   for (const HealthReport::Reason& loss : agent_->Losses()) LogWarning("values.lost", loss.text);
-  const std::string path = ReportPath();
+  const std::string& path = report_path_;
   if (path.empty()) return;
-  const bool is_summary = path.ends_with(".json");
+  if (config_.options.report_file.empty()) {
+    if (const Status made = MakeKeptReportsDirectory(DirectoryOf(path)); !made.ok()) {
+      return LogInfo("report", "no report is kept: " + made.error() + "; set report_file");
+    }
+  }
+  const bool is_summary = path.ends_with(kSummaryEnding);
   const std::string content =
       is_summary ? SummaryJson(summary).dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : agent_->Report();
   if (const Status written = ReplaceFile(path, content); !written.ok()) {

@@ -67,6 +67,7 @@ class JobAgent {
   void LogStart() const;
   // The file of the report; empty: there is none.
   [[nodiscard]] std::string ReportPath() const;
+  std::string KeptPage();
 
   const Config& config_;
   JobSession& session_;
@@ -79,6 +80,7 @@ class JobAgent {
   const size_t start_errors_;           // settings that could not be applied at the start: the pipe, state_dir
   std::unique_ptr<Reloader> reloader_;  // before the agent, whose pages call it
   std::unique_ptr<Agent> agent_;
+  std::string report_path_;  // since Finish
 };
 
 // Describes what else uses the session's directory. REQUIRES: session.other_agent() or session.other_job().

@@ -241,6 +241,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"progress", ProgressJson(status.progress)},
        {"goodput", GoodputJson(*status.goodput)},
        {"machine", newest == nullptr ? Json() : MachineJson(*newest, status.recent)},
+       {"kept_page", status.kept_page.empty() ? Json() : Json(status.kept_page)},
        {"series", status.series},
        {"segments", {{"live", status.workers}, {"ended", status.workers_ended}, {"refused", status.segments_refused}}},
        {"history",

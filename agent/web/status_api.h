@@ -60,6 +60,7 @@ struct AgentStatus {
   std::optional<Progress> progress{};
   std::vector<History::Entry> recent{};  // RecentEntries, for rates of the machine
   History::Stats history;
+  std::string kept_page{};  // the file to which the page is written after the end; empty: not known yet, or it is not kept
 };
 
 // Workers and machine are those of the series in `newest`, which may be null.

@@ -18,7 +18,7 @@ from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.common.action_chains import ActionChains
 from servers import Process, fetch, find_program, free_port, wait_until
 
-_FLAGS = (
+FLAGS = (
     "--headless=new",
     "--force-prefers-reduced-motion",  # a smooth scroll ends at a moment that no test knows
     "--no-sandbox",  # root cannot use the sandbox; the only pages are our own
@@ -68,7 +68,7 @@ class Browser:
         # The browser is started here: the driver would connect to the name localhost, which a system without /etc/hosts cannot resolve.
         address, driver_port = f"127.0.0.1:{free_port()}", free_port()
         self._files = tempfile.TemporaryDirectory(prefix="persia-e2e-browser-", ignore_cleanup_errors=True)
-        command = ["sh", "-c", _BOTH, find_program("chromedriver"), f"--port={driver_port}", find_program("chromium"), *_FLAGS]
+        command = ["sh", "-c", _BOTH, find_program("chromedriver"), f"--port={driver_port}", find_program("chromium"), *FLAGS]
         command += [f"--remote-debugging-port={address.split(':')[1]}", f"--user-data-dir={self._files.name}/profile"]
         self._process = Process(command, self._log, env={**os.environ, "TMPDIR": self._files.name}, stdin=subprocess.PIPE)
         url = f"http://127.0.0.1:{driver_port}"

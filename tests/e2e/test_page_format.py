@@ -48,6 +48,9 @@ TEXTS = {
     "ago(null)": "–",
     "ago(0.5)": "now",
     "ago(61)": "61 s ago",
+    "dated(0)": "1970-01-01 00:00:00",
+    "moment(3600000 * 13)": "1970-01-01 13:00:00",
+    "moment(Date.now()).length": 8,
     "unitOf('step_seconds', '')": "seconds",
     "unitOf('step_seconds_total', '')": "seconds",
     "unitOf('lookup_rpc_time_cost_sec', '')": "seconds",
@@ -75,6 +78,6 @@ def test_each_number_and_time_has_its_text(job, browse):
     browser = browse(job.agent().url)
     browser.tell("Emulation.setTimezoneOverride", timezoneId="UTC")
     shown = browser.run(
-        f"return import('/assets/format.js').then(({{ number, percent, titled, duration, ago, unitOf, ticks }}) => [{', '.join(TEXTS)}])"
+        f"return import('/assets/format.js').then(({{ number, percent, titled, duration, ago, dated, moment, unitOf, ticks }}) => [{', '.join(TEXTS)}])"
     )
     assert dict(zip(TEXTS, shown)) == TEXTS

@@ -7,6 +7,7 @@ import copy
 import re
 
 NOW = 1_795_290_153_370
+AT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"  # of another day than today
 RANK = {"role": "trainer", "instance": "rep_3"}
 
 
@@ -67,6 +68,8 @@ SPEED = "speedTile(status)[1].split('\\n')"
 LAUNCHER = {**workers("idle")[0], "role": "launcher", "is_rank": False}
 LOADER = {**workers("died")[0], "process": "1", "is_rank": False}
 SLOW_PROGRESS = {"name": "my_app_steps_total", "now": 70, "last_10m": 100, "slowest": None}
+UNCOUNTED = "no step is counted yet: call persia_metrics.count_steps(), or start with exec --instrument=torch"
+UNMARKED = "no phase is marked yet: use persia_metrics.phase(name), or start with exec --instrument=torch"
 TABLE = [
     # The title of the tab, if something is wrong.
     ("summary(status)", status(health__reasons=[SLOW]), "1 slow"),
@@ -76,19 +79,19 @@ TABLE = [
     ("shortened(status.job)", status(job="a" * 111), "a" * 109 + "…"),
     ("describeRest(status, status.health.reasons, [])", status(health__state="degraded", health__reasons=[DIED], workers=workers("died", "died")), "2 more died"),
     ("describeRest(status, status.health.reasons, status.health.reasons)", status(health__reasons=[NAN]), ""),
-    ("timeText(status, false)", status(), r"for 5 min, since \d\d:\d\d:\d\d"),
+    ("timeText(status, false)", status(), f"for 5 min, since {AT}"),
     ("timeText(status, true)", status(), "running for 5 min"),
-    ("timeText(status, false)", status(health__state="finished"), r"at \d\d:\d\d:\d\d"),
-    ("timeText(status, true)", status(health__state="failed"), r"failed at \d\d:\d\d:\d\d"),
-    ("sinceOf(status.health.reasons[0])", status(health__reasons=[SLOW]), r" since \d\d:\d\d:\d\d"),
-    ("sinceOf(status.health.reasons[0])", status(health__reasons=[DIED]), r" at \d\d:\d\d:\d\d"),
-    ("sinceOf(status.health.reasons[0])", status(health__reasons=[NAN]), r" at \d\d:\d\d:\d\d"),
+    ("timeText(status, false)", status(health__state="finished"), f"at {AT}"),
+    ("timeText(status, true)", status(health__state="failed"), f"failed at {AT}"),
+    ("sinceOf(status.health.reasons[0])", status(health__reasons=[SLOW]), f" since {AT}"),
+    ("sinceOf(status.health.reasons[0])", status(health__reasons=[DIED]), f" at {AT}"),
+    ("sinceOf(status.health.reasons[0])", status(health__reasons=[NAN]), f" at {AT}"),
     ("sinceOf(status.health.reasons[0])", status(health__reasons=[{**SLOW, "since_ms": None}]), ""),
     # A launcher is no rank, nor is a further process of a rank.
     ("workersTile(status)", status(), ["4 of 4 up", "none died or hung, no restarts", ""]),
     ("workersTile(status)", status(health__state="finished", workers=workers("exited", "exited")), ["2 ended", "none died or hung, no restarts", ""]),
     ("workersTile(status)", status(health__state="failed", workers=workers("died", "running")), ["1 of 2 up", "1 died, no restarts", "bad"]),
-    ("workersTile(status)", status(workers=[]), ["–", "none has started", ""]),
+    ("workersTile(status)", status(workers=[]), ["none yet", "no metric is recorded yet: import persia_metrics, and make one", "unknown"]),
     ("workersTile(status)", status(workers=[*workers("running", "idle"), LAUNCHER]), ["2 of 2 up", "1 idle, no restarts", ""]),
     ("workersTile(status)", status(workers=[*workers("running", "running"), LOADER]), ["2 of 2 up", "1 died, no restarts", "bad"]),
     ("workersTile(status)", status(workers=[{**workers("starting")[0], "restarts": 1}]), ["1 of 1 up", "1 starting, 1 restart", ""]),
@@ -96,16 +99,16 @@ TABLE = [
     (SPEED, status(verdicts__text=""), ["my_app_steps_total, 100 % of the last 4 min"]),
     (SPEED, status(verdicts__text="", throughput=SLOW_PROGRESS), ["my_app_steps_total, 70 % of the last 4 min"]),
     (SPEED, status(verdicts__text="", history={"oldest_ms": NOW - 60_000}), ["my_app_steps_total"]),
-    (SPEED, status(throughput=None, verdicts__text=""), ["no counter of steps, batches, samples or tokens"]),
-    ("speedTile(status)", status(throughput=None, health__state="waiting"), ["–", "no rank runs", ""]),
-    ("speedTile(status)", status(throughput=None, health__state="finished"), ["–", "the job is over", ""]),
+    (SPEED, status(throughput=None, verdicts__text=""), [UNCOUNTED]),
+    ("speedTile(status)", status(throughput=None, health__state="waiting"), ["not known", "no rank runs yet", "unknown"]),
+    ("speedTile(status)", status(throughput=None, health__state="finished"), ["not known", UNCOUNTED, "unknown"]),
     ("speedTile(status)", status(health__state="finished"), ["100 /s", "my_app_steps_total of all ranks together, in the last 4 min", ""]),
     (
         "speedTile(status)",
         status(health__state="finished", throughput__name="persia_progress_steps_total"),
         ["100 steps/s", "of all ranks together, in the last 4 min", ""],
     ),
-    ("goodputTile(status)", status(), ["–", "no rank marks phases", ""]),
+    ("goodputTile(status)", status(), ["not known", UNMARKED, "unknown"]),
     (
         "goodputTile(status)",
         status(goodput={"ratio": 0.9149, "bucket_seconds": {"compute": 91.49, "data": 5, "sync": 3.5, "down": 0.01}}),
@@ -133,15 +136,23 @@ TABLE = [
     (
         "progressTile(status)",
         status(progress={"step": 1533, "planned_steps": None, "remaining_seconds": None}),
-        ["step 1,533", "of an unknown number", "", None],
+        ["step 1,533", "set_total_steps(n) gives the time that is left", "", None],
     ),
-    ("progressTile(status)", status(), ["–", "no rank numbers its steps", "", None]),
+    ("progressTile(status)", status(), ["not known", UNCOUNTED, "unknown", None]),
+    ("progressTile(status)", status(health__state="waiting"), ["not known", "no rank runs yet", "unknown", None]),
+    ("goodputTile(status)", status(health__state="waiting"), ["not known", "no rank runs yet", "unknown"]),
+    ("keptText(status)", status(kept_page=None), f"The agent has ended with the job. Shown are the last values, of {AT}."),
+    (
+        "keptText(status)",
+        status(kept_page="/home/me/dlrm.html"),
+        f"The agent has ended with the job, and keeps this page in /home/me/dlrm.html. Shown are the last values, of {AT}.",
+    ),
     ("describeWaits(status.verdicts)", status(), "what a step of each rank consists of"),
     ("describeWaits(status.verdicts)", status(verdicts__stragglers=[RANK]), "rep_3 holds the others up"),
     ("describeWaits(status.verdicts)", status(verdicts__stragglers=[RANK], verdicts__hangs=[{**RANK, "instance": "rep_1"}]), "rep_1, rep_3 hold the others up"),
 ]
 MODULES = {
-    "health": "summary, shortened, describeRest, timeText, sinceOf",
+    "health": "summary, shortened, describeRest, timeText, sinceOf, keptText",
     "progress": "speedTile, progressTile",
     "goodput": "goodputTile, describeGoodput",
     "status": "workersTile",

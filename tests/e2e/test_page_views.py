@@ -4,11 +4,14 @@ import json
 import os
 import re
 import signal
+import subprocess
+from pathlib import Path
 
 import pytest
+from browser import FLAGS
 from conftest import PYTHON, PYTHON_PACKAGE
 from page import CARD, newest, wait_for_points
-from servers import fetch, wait_until
+from servers import fetch, find_program, wait_until
 
 SHOWN = "return [...document.querySelectorAll('.card')].filter((card) => !card.hidden).map((card) => card.dataset.name)"
 GROUPS = "return [...document.querySelectorAll('#sections > details')].map((each) => each.dataset.group)"
@@ -90,6 +93,29 @@ def test_search_range_and_zoom_are_kept_in_the_url(two_groups):
     assert browser.run("return location.search") == "?range=15m"
 
 
+# Of each section that families make, its title and its first family.
+SECTIONS = """return import('/assets/sections.js').then(({ groupFamilies }) =>
+  groupFamilies(arguments[0].map(([name, group]) => ({ name, group, table: '', type: 'gauge', help: '' })), [])
+    .map(({ title, prefix, entries }) => [title || prefix, entries[0].family.name]))"""
+
+
+def test_a_programs_own_metrics_come_before_the_librarys_and_the_launchers(job, browse):
+    families = [["zoo_loss", "zoo"], ["torchelastic_rendezvous_total", "torchelastic"], ["persia_phase_step", "persia_phase"], ["my_app_loss", "my_app"]]
+    families += [["up", ""], ["persia_cgroup_memory_usage_bytes", ""], ["persia_job_info", ""]]
+    browser = browse(job.agent().url)
+    assert browser.run(SECTIONS, families) == [
+        ["my_app", "my_app_loss"],
+        ["zoo", "zoo_loss"],
+        ["Steps and phases", "persia_phase_step"],
+        ["Launcher", "torchelastic_rendezvous_total"],
+        ["Others", "up"],
+        ["The job", "persia_job_info"],
+        ["Metrics of the machine", "persia_cgroup_memory_usage_bytes"],
+    ]
+    titles = browser.run("return [...document.querySelectorAll('summary h2')].map((each) => each.firstChild.textContent.trim())")
+    assert len(titles) == len(set(titles)), titles
+
+
 def test_the_tooltip_hides_no_line(two_groups):
     browser = two_groups
     wait_for_points(browser, "my_app_steps_total")
@@ -142,8 +168,11 @@ def test_a_report_opens_without_a_server(start, browse, tmp_path):
     assert browser.run("return document.body.classList.contains('report')")
     wait_for_points(browser, "my_app_steps_total")
     assert newest(browser, "my_app_loss") > 0
-    assert browser.text("#about").startswith("Report of ")
-    assert not browser.find("#pause").is_displayed()
+    assert re.match(r"Report of \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\. ", browser.text("#about"))
+    # What needs an agent is not there.
+    links = browser.run("return [...document.querySelectorAll('a')].filter((each) => each.checkVisibility()).map((each) => each.getAttribute('href')[0])")
+    assert set(links) == {"#"}
+    assert not browser.find("#pause").is_displayed() and not browser.find("#ranges").is_displayed() and "pause" not in browser.text(".keys")
     browser.run(SEARCH, "attention")
     wait_until(lambda: browser.run(SHOWN) == ["my_app_loss"], "the family with this label value")
     browser.run(SEARCH, "")
@@ -194,21 +223,32 @@ def test_a_finished_job_is_not_shown_in_red(start, browse):
 
 
 @pytest.mark.parametrize(("exit_code", "state"), [(0, "Finished, exit 0"), (3, "Failed, exit 3")])
-def test_an_open_page_is_told_how_the_job_ended_and_keeps_the_last_values(start, browse, exit_code, state):
-    agent = start(seconds=15, exit_code=exit_code)
+def test_an_open_page_is_told_how_the_job_ended_and_keeps_the_last_values(start, browse, tmp_path, exit_code, state):
+    report = tmp_path / "report.html"
+    agent = start(f"--report={os.path.relpath(report)}", seconds=15, exit_code=exit_code)
     wait_until(lambda: health(agent) == "running", "the job")
     browser = browse(agent.url)
     wait_for_points(browser, "my_app_steps_total")
     assert agent.wait() == exit_code
     browser.wait_for("return document.querySelector('#health-state').textContent === arguments[0]", "the end", state)
     browser.wait_for("return document.querySelector('#health-kept').checkVisibility()", "what the page shows")
-    kept = r"The agent has ended with the job\. This page shows the last values, of \d\d:\d\d:\d\d\."
-    assert re.fullmatch(kept, browser.text("#health-kept"))
+    kept = r"The agent has ended with the job, and keeps this page in (/.*)\. Shown are the last values, of \d\d:\d\d:\d\d\."
+    assert Path(re.fullmatch(kept, browser.text("#health-kept"))[1]).samefile(report)
     assert not browser.find("#banner").is_displayed() and not browser.run("return document.body.classList.contains('down')")
     assert browser.run("return document.title").startswith("!") == (exit_code != 0)
     assert newest(browser, "my_app_steps_total") > 0
     browser.run("window.dispatchEvent(new Event('visibilitychange'))")  # a poll that fails changes nothing
     assert browser.text("#health-state") == state
+
+
+def test_a_browser_without_a_screen_takes_a_picture_of_the_page(job, tmp_path):
+    """Chromium's own option waits until nothing is loaded any more, while the time of the page is ahead of the clock."""
+    agent = job.agent()
+    job.worker().tell("busy my_app steps_total")
+    picture = tmp_path / "page.png"
+    flags = [*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=10000", f"--screenshot={picture}"]
+    subprocess.run([find_program("chromium"), *flags, agent.url], check=True, timeout=120, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert picture.exists()
 
 
 def test_a_request_for_the_end_is_answered_when_the_agent_ends(start):

@@ -46,22 +46,3 @@ export function get(path, parameters = {}, { wanted = () => true, urgent = false
     runNext();
   });
 }
-
-const END_TIMEOUT_MS = 60000; // of an agent, or of a proxy before it, that does not answer
-const END_AGAIN_MS = 5000;
-
-// Resolves to the agent's last status when the agent ends; to null if it has not ended yet: ask again; to undefined if it does not
-// tell. Beside the queue, since it waits.
-export async function getEnd() {
-  const began = Date.now();
-  try {
-    const response = await fetch('api/v1/end', { signal: AbortSignal.timeout(END_TIMEOUT_MS), cache: 'no-store' });
-    if (response.status === 404) return undefined;
-    if (response.status === 200) return await response.json();
-    if (response.status === 204 && Date.now() - began > END_AGAIN_MS) return null;
-  } catch {
-    // The status tells whether the agent answers.
-  }
-  await new Promise((resolve) => { setTimeout(resolve, END_AGAIN_MS); });
-  return null;
-}

@@ -21,7 +21,6 @@ const BAND_EVERY_MS = 5000; // its answers are large
 // The other plugins, legend and labels, write markup with inline styles, which the page's policy forbids.
 Dygraph.PLUGINS = [Dygraph.Plugins.Axes, Dygraph.Plugins.Grid];
 
-
 export class ChartCard extends MetricCard {
   constructor(family, last) {
     super(family, last);

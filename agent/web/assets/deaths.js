@@ -1,16 +1,10 @@
 // Why processes died, each with what to look at, its last events and its stacks. The newest first; those that their launcher ended last,
 // since another death is their cause.
 import { byId, make, setText } from './dom.js';
-import { clock } from './format.js';
+import { moment } from './format.js';
 import { setFocus } from './focus.js';
 
 const MAX_LISTED = 20;
-
-// Of another day; '' for today.
-function date(ms) {
-  const day = new Date(ms).toLocaleDateString();
-  return day === new Date().toLocaleDateString() ? '' : `${day} `;
-}
 
 function makeDeath(death) {
   const name = make('button.reason', { type: 'button', title: 'Show the charts of this worker alone' }, `${death.role} ${death.instance}`.trim());
@@ -22,7 +16,7 @@ function makeDeath(death) {
   return make(
     'li',
     {},
-    make('p', {}, make('time', {}, date(death.ended_ms) + clock(death.ended_ms)), ' ', name, ' ', make('b.cause', {}, death.cause.replaceAll('_', ' ')), death.earlier_attempt ? ' in an earlier attempt' : ''),
+    make('p', {}, make('time', {}, moment(death.ended_ms)), ' ', name, ' ', make('b.cause', {}, death.cause.replaceAll('_', ' ')), death.earlier_attempt ? ' in an earlier attempt' : ''),
     make('p', {}, death.text),
     make('p.look', {}, `Look at: ${death.look_at}`),
     ...(details.length > 0 ? [make('details', {}, make('summary', {}, 'What it left'), make('pre', {}, details.join('\n\n')))] : []),

@@ -1,6 +1,6 @@
 // The job's events: the list, and the marks on the charts.
 import { byId, make, setText } from './dom.js';
-import { clock } from './format.js';
+import { moment } from './format.js';
 import { view } from './view.js';
 
 export const MAX_EVENTS = 1000;
@@ -24,7 +24,7 @@ export function addEvents(events) {
   view.events.splice(0, view.events.length - MAX_EVENTS);
   const newest = view.events.slice(-MAX_EVENTS_LISTED).reverse();
   const items = newest.map((event) => {
-    const item = make('li', {}, make('time', {}, clock(event.timestamp)), make('b', {}, event.name), make('span', {}, event.who));
+    const item = make('li', {}, make('time', {}, moment(event.timestamp)), make('b', {}, event.name), make('span', {}, event.who));
     if (event.more) item.append(make('small', {}, event.more));
     return item;
   });

@@ -58,6 +58,13 @@ export function clock(ms) {
   return new Date(ms).toLocaleTimeString([], { hourCycle: 'h23', hour: '2-digit', minute: '2-digit', second: '2-digit' });
 }
 
+const day = (ms) => new Date(ms).toLocaleDateString('sv'); // 2026-11-29
+
+// The time, with its date unless that is today: a page or a report may be read on another day.
+export const moment = (ms) => (day(ms) === day(Date.now()) ? clock(ms) : dated(ms));
+
+export const dated = (ms) => `${day(ms)} ${clock(ms)}`;
+
 // `max`: the highest value of an axis, whose scale is used for values that are not far below it.
 export function number(value, unit = '', rate = false, max = 0) {
   if (value === null || value === undefined) return '–';

@@ -1,6 +1,6 @@
 // What the page says first: how the job is, and the worst that is wrong with it; then whether its metrics arrive.
 import { byId, make, setChildren, setText } from './dom.js';
-import { clock, duration, titled } from './format.js';
+import { duration, moment, titled } from './format.js';
 import { setFocus } from './focus.js';
 
 const MAX_TROUBLES = 5;
@@ -60,7 +60,7 @@ export const shortened = (text) => (text.length > MAX_HEADLINE ? `${text.slice(0
 export function sinceOf({ kind, text, since_ms: since }) {
   if (since === null) return '';
   const isMoment = kind === 'died' || text.includes(', since step ');
-  return ` ${isMoment ? 'at' : 'since'} ${clock(since)}`;
+  return ` ${isMoment ? 'at' : 'since'} ${moment(since)}`;
 }
 
 function makeTrouble(trouble, text = trouble.text) {
@@ -88,15 +88,15 @@ function mark(title, bad) {
 // The metrics do not arrive: that is not how the job is.
 function showDelivery(delivery) {
   byId('delivery').hidden = !delivery;
-  const last = delivery?.since_ms ? `; the last one arrived at ${clock(delivery.since_ms)}` : '';
+  const last = delivery?.since_ms ? `; the last one arrived at ${moment(delivery.since_ms)}` : '';
   setText(byId('delivery'), delivery ? `Delivery: ${delivery.text}${last}` : '');
 }
 
 // With a trouble, whose time stands beside it, the state is named, too.
 export function timeText({ health: { state, since_ms: since }, now_ms: now }, hasTroubles) {
   if (since === null) return '';
-  if (OVER.includes(state)) return `${hasTroubles ? `${state} ` : ''}at ${clock(since)}`;
-  return `${hasTroubles ? `${state} ` : ''}for ${duration((now - since) / 1000)}${hasTroubles ? '' : `, since ${clock(since)}`}`;
+  if (OVER.includes(state)) return `${hasTroubles ? `${state} ` : ''}at ${moment(since)}`;
+  return `${hasTroubles ? `${state} ` : ''}for ${duration((now - since) / 1000)}${hasTroubles ? '' : `, since ${moment(since)}`}`;
 }
 
 let shown = '';
@@ -148,11 +148,16 @@ export function showHealth(status) {
   mark(`${bad ? `! ${summary(status)} – ` : ''}${job} – Persia Metrics`, bad);
 }
 
+// `kept_page` is the file to which the agent writes the page as its last act.
+export function keptText({ kept_page: file, now_ms: now }) {
+  return `The agent has ended with the job${file ? `, and keeps this page in ${file}` : ''}. Shown are the last values, of ${moment(now)}.`;
+}
+
 // The agent ended with its job: the page keeps its last status, which says how the job ended.
 export function showKept(last) {
   showHealth(last);
   byId('health-kept').hidden = false;
-  setText(byId('health-kept'), `The agent has ended with the job. This page shows the last values, of ${clock(last.now_ms)}.`);
+  setText(byId('health-kept'), keptText(last));
 }
 
 // The agent does not answer, so the state of the job is unknown. `last`: the last status, or null if there was none.
@@ -164,8 +169,8 @@ export function showAgentGone(last, since) {
   shown = '';
   byId('health-reasons').replaceChildren();
   setText(byId('health-state'), 'Agent gone');
-  setText(byId('health-since'), `since ${clock(since)}`);
-  const before = last ? ` The job was ${last.health.state} at ${clock(last.now_ms)}, and this page shows that moment.` : '';
+  setText(byId('health-since'), `since ${moment(since)}`);
+  const before = last ? ` The job was ${last.health.state} at ${moment(last.now_ms)}, and this page shows that moment.` : '';
   setText(byId('health-text'), `It ended without telling how the job ended, or it cannot be reached.${before}`);
   byId('health-text').hidden = false;
 }

@@ -1,10 +1,10 @@
 // The page: polls the agent, shows its answers, and handles keys and buttons.
-import { get, getEnd } from './api.js';
+import { get } from './api.js';
 import { hasCards, search, setSearch, showFamilies, showFoldedLinks } from './cards.js';
 import { showDeaths } from './deaths.js';
 import { byId, make, setText } from './dom.js';
 import { addEvents, MAX_EVENTS } from './events.js';
-import { clock, duration, number } from './format.js';
+import { dated, duration, moment, number } from './format.js';
 import { setFocus } from './focus.js';
 import { showGoodput } from './goodput.js';
 import { isOver, showAgentGone, showHealth, showKept } from './health.js';
@@ -104,7 +104,7 @@ function agentDown() {
     return;
   }
   if (isKnown) return;
-  setText(byId('banner'), `The agent has not answered since ${clock(downSince)}. The page keeps trying.`);
+  setText(byId('banner'), `The agent has not answered since ${moment(downSince)}. The page keeps trying.`);
   byId('banner').hidden = false;
   document.body.classList.add('down');
   showAgentGone(status, downSince);
@@ -123,10 +123,11 @@ function showStatus() {
   const { history } = status;
   setText(
     byId('about'),
-    (report === null ? '' : `Report of ${new Date(status.now_ms).toLocaleString()}. `) +
+    (report === null ? '' : `Report of ${dated(status.now_ms)}. `) +
       (report?.left_out > 0 ? `The values of ${report.left_out} metrics are left out, since the file would be too large. ` : '') +
       `persia-metrics-agent ${status.version}, run ${status.run_id}, ${status.directory}. ` +
-      `History: at most ${duration(history.seconds)}, a collection every ${number(history.step_seconds, 'seconds')}, ` +
+      `History: at most ${duration(history.seconds)}, a collection every ${number(history.step_seconds, 'seconds')}` +
+      `${history.bytes > 0.9 * history.max_bytes ? ', older ones less often' : ''}, ` +
       `${number(history.bytes, 'bytes')} of ${number(history.max_bytes, 'bytes')}.`,
   );
 }
@@ -156,18 +157,14 @@ async function poll() {
   for (const card of view.cards) card.refresh();
 }
 
-// The agent holds this request until it ends, and answers it with its last status: of a hidden page, too. A job whose agent ends
-// otherwise, such as by a kill, has none.
-async function awaitEnd() {
-  for (;;) {
-    const last = await getEnd();
-    if (last === undefined) return; // an agent of another version
-    if (last === null) continue;
-    status = last;
+// A job whose agent is killed does not tell its end.
+function awaitEnd() {
+  new Worker('assets/end.js', { type: 'module' }).addEventListener('message', ({ data }) => {
+    status = data;
     showStatus();
     updateWindow();
     agentDown();
-  }
+  });
 }
 
 let timer = null;
@@ -245,7 +242,7 @@ document.addEventListener('keydown', (event) => {
     event.preventDefault();
     byId('search').focus();
     byId('search').select();
-  } else if (event.key === 'p') {
+  } else if (event.key === 'p' && report === null) {
     setPaused(!paused);
   }
 });
@@ -266,7 +263,8 @@ function restore() {
 restore();
 document.body.classList.toggle('report', report !== null);
 if (narrow.matches) byId('deaths').open = false;
-for (const [name, seconds, spoken] of RANGES) {
+// A report has no other ranges: all that it has is shown, and a zoom shows parts.
+for (const [name, seconds, spoken] of report === null ? RANGES : []) {
   const button = make('button', { type: 'button', 'aria-pressed': String(seconds === range), 'aria-label': spoken }, name);
   button.addEventListener('click', () => {
     range = seconds;

@@ -1,0 +1,22 @@
+// A worker that asks for the end of the agent. The agent holds that request until it ends, and answers it with its last status: to a
+// hidden page, too. Of the page itself such a request would be one that never ends: for those who wait until a page loads nothing, such
+// as a browser that takes a picture, and in the page's queue.
+const TIMEOUT_MS = 60000; // of an agent, or of a proxy before it, that does not answer
+const AGAIN_MS = 5000;
+
+// The agent's last status; null: ask again; undefined: this agent does not tell, since it is of another version.
+async function ask() {
+  const began = Date.now();
+  try {
+    const response = await fetch('../api/v1/end', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
+    if (response.status === 404) return undefined;
+    if (response.status === 200) return await response.json();
+    if (response.status === 204 && Date.now() - began > AGAIN_MS) return null;
+  } catch {
+    // The status tells the page whether the agent answers.
+  }
+  await new Promise((resolve) => { setTimeout(resolve, AGAIN_MS); });
+  return null;
+}
+
+for (let last = null; last !== undefined; last = await ask()) if (last !== null) postMessage(last);

@@ -1,6 +1,7 @@
 // Where the time of the ranks went: the share that computed steps which are kept, and the seconds by bucket.
 import { byId, make, setChildren, setText } from './dom.js';
 import { number, percent } from './format.js';
+import { NO_RANK } from './progress.js';
 
 // In the order of the bar, each with the color of a part.
 const BUCKETS = [
@@ -24,6 +25,7 @@ const bucketsOf = (seconds) => {
 };
 const counted = (n, one, many) => (n === 0 ? `no ${many}` : n === 1 ? `1 ${one}` : `${n.toLocaleString('en')} ${many}`);
 
+const MARK = 'no phase is marked yet: use persia_metrics.phase(name), or start with exec --instrument=torch';
 const MAX_NAMED = 3;
 const MUCH = 0.1; // of the time
 
@@ -64,8 +66,8 @@ export function showGoodput({ goodput }) {
 }
 
 // Value, detail and state of the tile: what took most of the time that did not train.
-export function goodputTile({ goodput }) {
-  if (goodput === null) return ['–', 'no rank marks phases', ''];
+export function goodputTile({ health, goodput }) {
+  if (goodput === null) return ['not known', health.state === 'waiting' ? NO_RANK : MARK, 'unknown'];
   const { ratio, bucket_seconds: seconds } = goodput;
   const all = Object.values(seconds).reduce((sum, each) => sum + each, 0);
   const lost = Object.entries(seconds).filter(([bucket, of]) => bucket !== 'compute' && all > 0 && of / all >= 0.001);

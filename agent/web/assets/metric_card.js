@@ -20,7 +20,7 @@ export class MetricCard {
     this.kind = make('span.kind');
     // The help text is the title, the name is small. A name as the title wraps after its underscores.
     const name = make('code.name', { title: family.name }, family.name);
-    const [sentence] = family.help.split(/\.\s/);
+    const [sentence] = family.help.replace(/, in seconds(?=\.)/, '').split(/\.\s/); // the axis has the unit
     const words = sentence ? [titled(sentence)] : family.name.split(/(?<=_)/).flatMap((word) => [word, make('wbr')]);
     const title = make('h3', { title: family.help || family.name }, ...words);
     const star = svg('svg', { viewBox: '0 0 16 16', 'aria-hidden': 'true' });

@@ -5,14 +5,18 @@ const MIN_COMPARED_MS = 120000;
 const SLOWER = 0.8; // than in the last ten minutes, or than the median of the ranks
 const GOES_ON = ['running', 'degraded', 'hung'];
 
+// How to fill a tile of which nothing is known.
+export const NO_RANK = 'no rank runs yet';
+const COUNT = 'no step is counted yet: call persia_metrics.count_steps(), or start with exec --instrument=torch';
+
 const whole = (value) => Math.floor(value).toLocaleString('en');
 const per = (value, what) => `${number(value)} ${what}/s`;
 
 // Value, detail, state and the share that is done, for the bar; null: it is not known.
-export function progressTile({ progress }) {
-  if (!progress || progress.step === null) return ['–', 'no rank numbers its steps', '', null];
+export function progressTile({ health, progress }) {
+  if (!progress || progress.step === null) return ['not known', health.state === 'waiting' ? NO_RANK : COUNT, 'unknown', null];
   const { step, planned_steps: planned, remaining_seconds: remaining } = progress;
-  if (planned === null || !(planned > 0)) return [`step ${whole(step)}`, 'of an unknown number', '', null];
+  if (planned === null || !(planned > 0)) return [`step ${whole(step)}`, 'set_total_steps(n) gives the time that is left', '', null];
   const share = Math.min(1, step / planned);
   const end = remaining === null ? '' : remaining > 0 ? `, ${duration(remaining)} left` : ', the last step is done';
   return [`${whole(step)} of ${whole(planned)}`, `${Math.floor(100 * share)} %${end}`, '', share];
@@ -33,7 +37,7 @@ export function speedTile(status) {
   const { throughput, health, history, now_ms: at } = status;
   const goesOn = GOES_ON.includes(health.state);
   if (!goesOn) {
-    if (!throughput) return ['–', health.state === 'waiting' ? 'no rank runs' : 'the job is over', ''];
+    if (!throughput) return ['not known', health.state === 'waiting' ? NO_RANK : COUNT, 'unknown'];
     const [, counted] = throughput.name.match(/^persia_progress_(.*)_total$/) ?? [];
     const speed = counted ? per(throughput.last_10m, counted) : number(throughput.last_10m, '', true);
     return [speed, `${counted ? '' : `${throughput.name} `}of all ranks together, in the last ${lastMinutes(status)}`, ''];
@@ -42,7 +46,7 @@ export function speedTile(status) {
   const ranks = status.verdicts.text;
   const isHeldUp = status.verdicts.stragglers.length > 0 || throughput?.slowest;
   if (first === undefined) {
-    return ['–', ['no counter of steps, batches, samples or tokens', ranks].filter(Boolean).join('\n'), isHeldUp ? 'bad' : ''];
+    return ['not known', [COUNT, ranks].filter(Boolean).join('\n'), isHeldUp ? 'bad' : 'unknown'];
   }
   // While ranks start, the first seconds say little.
   const compares = throughput?.last_10m > 0 && at - history.oldest_ms >= MIN_COMPARED_MS;

@@ -9,7 +9,7 @@ const OWN = [
   ['persia_job', 'The job'],
   ['persia_rank', 'The ranks', ['persia_straggler', 'persia_hang', 'persia_goodput']],
   ['persia_process', 'Processes of the workers', ['persia_worker']],
-  ['persia_cgroup', 'Machine', ['persia_pressure', 'persia_filesystem', 'persia_network', 'persia_infiniband']],
+  ['persia_cgroup', 'Metrics of the machine', ['persia_pressure', 'persia_filesystem', 'persia_network', 'persia_infiniband']],
   ['persia_gpu', 'GPUs'],
   ['persia_event', 'Events of the job'],
   ['persia_exec', 'The command'],
@@ -19,6 +19,7 @@ const OWN = [
 ];
 // What the library counts for the user's program.
 const LIBRARY = { persia_progress: true, persia_phase: true };
+const LAUNCHER = 'torchelastic'; // the group of what torchrun records of itself
 export const PINNED = '0'; // the id of the section with the pins
 
 const hasPrefix = (name, prefix) => name === prefix || name.startsWith(`${prefix}_`) || name.startsWith(`${prefix}s_`);
@@ -32,10 +33,11 @@ function sectionOf(family, pins) {
   const table = TABLES.findIndex(([name]) => name === family.table);
   if (table >= 0) return [`1${table}`, { title: TABLES[table][1] }];
   if (LIBRARY[family.group]) return ['3', { title: 'Steps and phases', prefix: Object.keys(LIBRARY).join(', ') }];
-  if (family.group !== '' && family.group !== 'persia_metrics') return [`2 ${family.group}`, { prefix: family.group }];
+    if (family.group === LAUNCHER) return ['4', { title: 'Launcher', prefix: LAUNCHER }];
+    if (family.group !== '' && family.group !== 'persia_metrics') return [`2 ${family.group}`, { prefix: family.group }];
   const own = ownPlace(family.name);
-  if (own < 0) return ['4', { title: 'Others' }];
-  return [`5 ${own}`, { title: OWN[own][1], prefix: `${OWN[own][0]}_*`, isOwn: true }];
+  if (own < 0) return ['5', { title: 'Others' }];
+  return [`6 ${own}`, { title: OWN[own][1], prefix: `${OWN[own][0]}_*`, isOwn: true }];
 }
 
 // In the order in which they are shown: [{id, title, prefix, isOwn, entries: [{family, last}]}]. `pins`: names, in their order.

@@ -33,7 +33,7 @@ function showBar(element, share) {
 // A launcher, and further processes of a rank, count only if they died or hang.
 export function workersTile({ health, workers }) {
   const count = (of) => workers.filter(of).length;
-  if (workers.length === 0) return ['–', 'none has started', ''];
+  if (workers.length === 0) return ['none yet', 'no metric is recorded yet: import persia_metrics, and make one', 'unknown'];
   const ranks = count((worker) => worker.is_rank);
   const up = count((worker) => worker.is_rank && worker.up);
   const of = (states) => states.map((state) => [count((worker) => worker.state === state), state]).filter(([n]) => n > 0);
@@ -57,7 +57,8 @@ function describePushes({ gateway, push_interval_seconds: interval }) {
 }
 
 function describeSeries({ series, segments: { live, ended, refused } }) {
-  return `${whole(series)} series in ${whole(live)} live segments${ended > 0 ? `, ${whole(ended)} ended` : ''}${refused > 0 ? `, ${whole(refused)} refused` : ''}`;
+  const others = [[ended, 'ended'], [refused, 'refused']].filter(([n]) => n > 0).map(([n, how]) => `, ${whole(n)} ${how}`);
+  return `${whole(series)} series in ${whole(live)} live ${live === 1 ? 'segment' : 'segments'}${others.join('')}`;
 }
 
 function describeHistory({ history, now_ms: now }) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "cli/commands.h"
@@ -23,14 +24,16 @@ constexpr std::chrono::seconds kOncePatience(5);
 // A line of a pipe is not cut, unless an agent sends nonsense.
 constexpr size_t kOnceWidth = 400;
 
-void PrintOnce(Fleet& fleet, Charset charset) {
+// Returns the exit code.
+int PrintOnce(Fleet& fleet, Charset charset) {
   fleet.AwaitAnswers(kOncePatience);
-  const Frame frame =
-      BuildFrame(fleet.Views(), {}, {.width = kOnceWidth, .height = 0, .charset = charset, .clock = ClockText()});
+  const std::vector<AgentView> views = fleet.Views();
+  const Frame frame = BuildFrame(views, {}, {.width = kOnceWidth, .height = 0, .charset = charset, .clock = ClockText()});
   for (const FrameLine& line : frame.lines) {
     std::fprintf(stdout, "%s\n", line.text.substr(0, line.text.find_last_not_of(' ') + 1).c_str());
   }
   std::fflush(stdout);
+  return views.empty() ? kExitFailed : kExitDone;
 }
 
 }  // namespace
@@ -62,11 +65,12 @@ int TopCommand(const TopArguments& arguments) {
   options.access.insecure_skip_verify = arguments.insecure;
   const auto finder = std::make_shared<TargetFinder>(arguments.addresses, LocalJobsFolder());
   int signal = 0;
+  int exit_code = kExitDone;
   std::string error;
   {
     Fleet fleet(options, [finder] { return finder->Find(); });
     if (once) {
-      PrintOnce(fleet, charset);
+      exit_code = PrintOnce(fleet, charset);
     } else {
       const Result<int> ended = RunScreen(fleet, arguments.interval, charset);
       if (ended.ok()) signal = ended.value();
@@ -79,7 +83,7 @@ int TopCommand(const TopArguments& arguments) {
   }
   // The caller learns of the signal, as from a program without a handler.
   if (signal != 0) std::raise(signal);
-  return kExitDone;
+  return exit_code;
 }
 
 }  // namespace persia::agent

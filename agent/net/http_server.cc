@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "lib/src/platform/signals_blocked.h"
 #include "net/listen_address.h"
+#include "net/port_holder.h"
 #include "net/stall_watchdog.h"
 
 namespace persia::agent {

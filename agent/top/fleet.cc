@@ -26,6 +26,7 @@ class Fleet::Agent {
         answered_(std::move(answered)),
         client_({.connect_timeout = options.timeout, .total_timeout = options.timeout, .access = options.access}) {
     view_.name = target_.name;
+    view_.url = target_.url;
     view_.problem = target_.problem;
     view_.ended = target_.ended;
     view_.answered = target_.url.empty();

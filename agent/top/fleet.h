@@ -26,6 +26,7 @@ namespace persia::agent {
 
 struct AgentView {
   std::string name{};
+  std::string url{};  // of its page, as of Target
   // The last good answer; null: none yet.
   std::shared_ptr<const JobStatus> status{};
   // CPUs that each rank uses, in the order of the status; nothing for a rank whose use is not known.

@@ -107,9 +107,12 @@ std::string ShownStateOf(const AgentView& agent) {
   return agent.status == nullptr ? "ASKED" : Upper(ToString(agent.status->state));
 }
 
+// "dlrm (http://10.0.0.7:19091/)"
 std::string TitleOf(const AgentView& agent) {
-  if (agent.status == nullptr || agent.status->job.empty() || agent.status->job == agent.name) return agent.name;
-  return agent.status->job + " (" + agent.name + ")";
+  if (agent.status == nullptr || agent.status->job.empty()) return agent.name;
+  const std::string& job = agent.status->job;
+  const std::string place = agent.url.empty() ? agent.name : agent.url + "/";
+  return job == place ? job : job + " (" + place + ")";
 }
 
 // "step 812 of 10.0k, 2h05m left"; empty: not known.
@@ -124,7 +127,7 @@ std::string ProgressOf(const JobStatus& status) {
   return text;
 }
 
-// "dlrm (10.0.0.7:19091)  DEGRADED 3m12s  trainer rep_2 died: SIGKILL"
+// "dlrm (http://10.0.0.7:19091/)  DEGRADED 3m12s  trainer rep_2 died: SIGKILL"
 std::string BannerOf(const AgentView& agent) {
   std::string text = TitleOf(agent) + "  ";
   if (!agent.problem.empty() || agent.status == nullptr) {
@@ -331,8 +334,12 @@ Frame BuildFrame(const std::vector<AgentView>& agents, const TopView& view, cons
     rows[i].line.selected = size.height > 0 && i == selected;
     frame.lines.push_back(std::move(rows[i].line));
   }
-  if (rows.empty()) {
-    frame.lines.push_back(line(agents.empty() ? "no jobs" : "nothing matches the filter", LineStyle::kDim));
+  if (agents.empty()) {
+    frame.lines.push_back(line("no job of this user runs on this machine", LineStyle::kPlain));
+    frame.lines.push_back(
+        line("persia-metrics-agent exec -- COMMAND starts one; top HOST:PORT shows those of an agent", LineStyle::kDim));
+  } else if (rows.empty()) {
+    frame.lines.push_back(line("nothing matches the filter", LineStyle::kDim));
   }
   if (size.height == 0) return frame;
   if (frame.lines.size() >= size.height) frame.lines.resize(size.height - 1);

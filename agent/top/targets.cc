@@ -112,14 +112,13 @@ void TargetFinder::AddLocalJobs() {
     if (conf.run_id.empty()) continue;
     const bool has_agent = directory.value().Holder().has_value();
     Target target{.name = entry->path().filename()};
-    if (!has_agent && conf.ended) {
+    if (!has_agent && (conf.ended || !HasProcesses(directory.value()))) {
       const auto is_known = [&target](const Target& other) { return other.name == target.name; };
-      if (std::none_of(found_.begin(), found_.end(), is_known)) continue;
-      target.problem = "the run has ended";
+      if (std::none_of(found_.begin(), found_.end(), is_known)) continue;  // nothing of it has run since `top` started
+      target.problem = conf.ended ? "the run has ended" : "no agent and no process of it runs";
       target.ended = true;
     } else if (!has_agent) {
-      target.ended = !HasProcesses(directory.value());
-      target.problem = target.ended ? "no agent and no process of it runs" : "no agent runs";
+      target.problem = "no agent runs";
     } else if (conf.web.empty()) {
       target.problem = "its agent serves no page, or is of an older version";
     } else {

@@ -32,7 +32,8 @@ class TargetFinder {
   // `jobs`: the folder of the local jobs, for no address.
   TargetFinder(std::vector<std::string> addresses, std::string jobs);
 
-  // The targets by now. Local jobs and addresses of a name that were found once are kept: a job that ended stays visible.
+  // The targets by now. Local jobs that run, and addresses of a name: those that were found once are kept, so that a job that
+  // ended stays visible.
   std::vector<Target> Find();
 
  private:

@@ -80,7 +80,7 @@ std::string OfRanks(size_t some, size_t all) {
 
 std::string TitleOf(const HealthReport& health) {
   const bool was_asked = IsOver(health) && !health.asked_to_end_by.empty();
-  std::string title(was_asked ? InterruptionText(health.asked_to_end_by) : Name(health.state));
+  std::string title(was_asked ? InterruptionText(health.asked_to_end_by) : std::string(Name(health.state)));
   title[0] = static_cast<char>(title[0] - 'a' + 'A');
   return IsOver(health) && health.exit_code ? title + ", exit " + std::to_string(*health.exit_code) : title;
 }

@@ -240,6 +240,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
        {"throughput", ThroughputJson(status.throughput)},
        {"progress", ProgressJson(status.progress)},
        {"goodput", GoodputJson(*status.goodput)},
+       {"restarts", status.goodput->Total().restarts},
        {"machine", newest == nullptr ? Json() : MachineJson(*newest, status.recent)},
        {"kept_page", status.kept_page.empty() ? Json() : Json(status.kept_page)},
        {"series", status.series},

@@ -28,6 +28,7 @@ WELL = {
     "throughput": {"name": "my_app_steps_total", "now": 100, "last_10m": 100, "slowest": None},
     "progress": None,
     "goodput": None,
+    "restarts": 0,
     "history": {"oldest_ms": NOW - 240_000},
 }
 
@@ -94,7 +95,8 @@ TABLE = [
     ("workersTile(status)", status(workers=[]), ["none yet", "no metric is recorded yet: import persia_metrics, and make one", "unknown"]),
     ("workersTile(status)", status(workers=[*workers("running", "idle"), LAUNCHER]), ["2 of 2 up", "1 idle, no restarts", ""]),
     ("workersTile(status)", status(workers=[*workers("running", "running"), LOADER]), ["2 of 2 up", "1 died, no restarts", "bad"]),
-    ("workersTile(status)", status(workers=[{**workers("starting")[0], "restarts": 1}]), ["1 of 1 up", "1 starting, 1 restart", ""]),
+    ("workersTile(status)", status(restarts=1, workers=workers("starting")), ["1 of 1 up", "1 starting, 1 restart", ""]),
+    ("workersTile(status)", status(workers=[*workers("died", "died"), {**LAUNCHER, "state": "died"}]), ["0 of 2 up", "2 died, no restarts", "bad"]),
     (SPEED, status(), ["my_app_steps_total, 100 % of the last 4 min", "all ranks are equally fast"]),
     (SPEED, status(verdicts__text=""), ["my_app_steps_total, 100 % of the last 4 min"]),
     (SPEED, status(verdicts__text="", throughput=SLOW_PROGRESS), ["my_app_steps_total, 70 % of the last 4 min"]),

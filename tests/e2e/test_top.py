@@ -190,6 +190,14 @@ def test_a_dumb_terminal_gets_one_frame(top):
     assert b"\x1b" not in seen.raw
 
 
+def test_once_without_a_job_says_what_to_do(public_folder):
+    # Of a user who has no jobs.
+    command = ["setpriv", "--reuid=54398", "--clear-groups", public_folder / AGENT.name, "top", "--once"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment())
+    assert done.returncode == 1
+    assert "no job of this user runs on this machine\npersia-metrics-agent exec -- COMMAND starts one" in done.stdout
+
+
 def test_once_prints_text_to_a_pipe(job):
     agent = job.agent()
     job.worker(replica=3)

@@ -13,7 +13,8 @@ const ICON =
 const LINE = 'M5 21l6-8 5 5 5-10 6 9';
 const MARK = 'M16 6v12M16 25v.1';
 
-const inState = (workers, state) => workers.filter((worker) => worker.state === state).length;
+// A launcher is no rank, and its end only follows that of its ranks.
+export const inState = (workers, state) => workers.filter((worker) => worker.state === state && worker.role !== 'launcher').length;
 export const isOver = ({ health }) => OVER.includes(health.state);
 
 // "1 died, 2 hung": in short, for the title of the tab. The workers are counted, since the reasons have a limit.

@@ -2,7 +2,7 @@
 import { byId, make, setChildren, setText } from './dom.js';
 import { ago, duration, number, whole } from './format.js';
 import { goodputTile } from './goodput.js';
-import { isOver } from './health.js';
+import { inState, isOver } from './health.js';
 import { progressTile, speedTile } from './progress.js';
 
 // Existing elements are updated in place: a reader's selection stays. Returns the tile.
@@ -30,17 +30,16 @@ function showBar(element, share) {
   if (share !== null && bar.value !== share) bar.value = share;
 }
 
-// A launcher, and further processes of a rank, count only if they died or hang.
-export function workersTile({ health, workers }) {
+// Further processes of a rank count only if they died or hang. Restarts are those of ranks, as in the goodput and in the log.
+export function workersTile({ health, workers, restarts }) {
   const count = (of) => workers.filter(of).length;
   if (workers.length === 0) return ['none yet', 'no metric is recorded yet: import persia_metrics, and make one', 'unknown'];
   const ranks = count((worker) => worker.is_rank);
   const up = count((worker) => worker.is_rank && worker.up);
-  const of = (states) => states.map((state) => [count((worker) => worker.state === state), state]).filter(([n]) => n > 0);
+  const of = (states) => states.map((state) => [inState(workers, state), state]).filter(([n]) => n > 0);
   const bad = of(['died', 'hung']);
   const ofRanks = (states) => states.map((state) => [count((worker) => worker.is_rank && worker.state === state), state]).filter(([n]) => n > 0);
   const parts = [...bad, ...ofRanks(['idle', 'starting'])].map(([n, state]) => `${whole(n)} ${state}`);
-  const restarts = workers.reduce((sum, worker) => sum + (worker.restarts ?? 0), 0);
   const again = restarts === 0 ? 'no restarts' : restarts === 1 ? '1 restart' : `${restarts} restarts`;
   const value = isOver({ health }) && up === 0 ? `${whole(ranks)} ended` : `${whole(up)} of ${whole(ranks)} up`;
   return [value, [...(parts.length > 0 ? parts : ['none died or hung']), again].join(', '), bad.length > 0 ? 'bad' : ''];

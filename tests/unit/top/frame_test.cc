@@ -61,6 +61,24 @@ bert  RUNNING 3m12s
 )");
 }
 
+TEST(BuildFrame, AJobHasTheAddressOfItsPage) {
+  AgentView view = Running("dlrm", {});
+  view.url = "http://127.0.0.1:19091";
+  EXPECT_EQ(BuildFrame({view}, {}, {.height = 0}).lines[2].text, "dlrm (http://127.0.0.1:19091/)  RUNNING 3m12s");
+  view.name = "10.0.0.7:19091";
+  view.url.clear();
+  EXPECT_EQ(BuildFrame({view}, {}, {.height = 0}).lines[2].text, "dlrm (10.0.0.7:19091)  RUNNING 3m12s");
+}
+
+TEST(BuildFrame, WithoutAJobItSaysWhatToDo) {
+  EXPECT_EQ(TextOf(BuildFrame({}, {}, {.width = 90, .height = 0})),
+            R"(top  0 jobs  0/0 ranks up  by state
+RANK                                     STATE    SINCE   MEMORY    CPU RESTARTS LAST EXIT
+no job of this user runs on this machine
+persia-metrics-agent exec -- COMMAND starts one; top HOST:PORT shows those of an agent
+)");
+}
+
 TEST(BuildFrame, JobsThatEndedAreLastAndTheWorstIsFirst) {
   const auto in_state = [](ShownJobState state, const std::string& title, std::vector<std::string> reasons = {}) {
     AgentView view = Running(title, {});

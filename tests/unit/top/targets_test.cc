@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "job/job_directory.h"
@@ -46,8 +47,11 @@ TEST(TargetFinder, FindsLocalJobs) {
   ASSERT_TRUE(dlrm.ok()) << dlrm.error();
   auto lock = dlrm.value().Lock();
   ASSERT_TRUE(dlrm.value().WriteConf({.run_id = "1", .job = "dlrm", .web = "http://0.0.0.0:1234"}).ok());
-  auto dead = JobDirectory::Open({.path = root / "dead"});
-  ASSERT_TRUE(dead.value().WriteConf({.run_id = "1", .web = "http://127.0.0.1:1"}).ok());
+  std::optional dies = JobDirectory::Open({.path = root / "dies"});
+  auto its_lock = dies->value().Lock();
+  ASSERT_TRUE(dies->value().WriteConf({.run_id = "1", .web = "http://127.0.0.1:1"}).ok());
+  auto never = JobDirectory::Open({.path = root / "never"});
+  ASSERT_TRUE(never.value().WriteConf({.run_id = "1", .web = "http://127.0.0.1:1"}).ok());
   auto over = JobDirectory::Open({.path = root / "over"});
   ASSERT_TRUE(over.value().WriteConf({.run_id = "1", .ended = true}).ok());
   TargetFinder finder({}, root.path());
@@ -59,11 +63,15 @@ TEST(TargetFinder, FindsLocalJobs) {
   };
   EXPECT_EQ(finder.Find().size(), 2U);
   EXPECT_EQ(of("dlrm").url, "http://127.0.0.1:1234");
-  EXPECT_EQ(of("dead").problem, "no agent and no process of it runs");
-  EXPECT_TRUE(of("dead").ended);
-  // Its run ends while top watches.
-  ASSERT_TRUE(dead.value().WriteConf({.run_id = "1", .ended = true}).ok());
-  EXPECT_TRUE(of("dead").ended);
+  EXPECT_EQ(of("dies").url, "http://127.0.0.1:1");
+  // It ends while top watches.
+  dies.reset();
+  EXPECT_EQ(of("dies").problem, "no agent and no process of it runs");
+  EXPECT_TRUE(of("dies").ended);
+  ASSERT_TRUE(JobDirectory::OpenExisting(root / "dies").value().WriteConf({.run_id = "1", .ended = true}).ok());
+  EXPECT_EQ(of("dies").problem, "the run has ended");
+  EXPECT_EQ(finder.Find().size(), 2U);
+  EXPECT_EQ(TargetFinder({}, root.path()).Find().size(), 1U);
 }
 
 }  // namespace

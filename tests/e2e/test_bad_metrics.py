@@ -1,8 +1,8 @@
 """A metric that contradicts another is dropped, and all others are exported; values that are lost are told."""
 
 import json
-import sys
 
+from conftest import PYTHON, PYTHON_PACKAGE
 from servers import fetch, wait_until
 
 
@@ -29,6 +29,7 @@ def test_two_workers_that_give_one_name_two_types(job, gateway):
 
 
 LOSES = """
+import os, sys, time
 from persia_metrics import Counter, Gauge, Histogram
 loss = Counter("train", "loss", "A loss that is no counter.")
 for value in (1.5, float("nan"), -1, -2):
@@ -36,6 +37,8 @@ for value in (1.5, float("nan"), -1, -2):
 Gauge("train", "loss").set(2)
 Histogram("train", "seconds").observe(float("nan"))
 Counter("", "").inc()
+while os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
 """
 BAD_VALUE = "a counter takes no NaN and no negative number, a histogram no NaN; a gauge takes both"
 LOST = [
@@ -52,12 +55,16 @@ def told(agent):
 
 
 def test_lost_values_are_named_on_the_page_and_at_the_end_of_the_log(job):
-    script = job.directory / "loses.py"
-    script.write_text(LOSES + "print('done', flush=True)\ninput()\n")
-    agent = job.exec(sys.executable, script, env={"PERSIA_ROLE": "trainer"})
+    script, goes_on = job.directory / "loses.py", job.directory / "goes_on"
+    script.write_text(LOSES)
+    goes_on.touch()
+    agent = job.exec(PYTHON, script, goes_on, env={"PERSIA_ROLE": "trainer", "PYTHONPATH": str(PYTHON_PACKAGE)})
     wait_until(lambda: told(agent)[1] == LOST, "the lost values on the page")
-    assert "NaN" in told(agent)[1][0] and told(agent)[0] in ("all workers are well", "1 of 1 rank starting")
+    assert told(agent)[0] in ("all workers are well", "1 of 1 rank starting")
     assert agent.metrics().one("persia_metrics_lost_total", metric="train/loss", reason="bad_value") == 3
     for kind in ("counter takes no NaN", "histogram takes no NaN"):
         assert f"loses values: a {kind}" in agent.output()
     assert 'metric "loss" of group "train" (train_loss) is a counter, and was requested again as a gauge' in agent.output()
+    goes_on.unlink()
+    assert agent.wait() == 0
+    assert [line.split(" warning: ")[1] for line in agent.output().splitlines() if " lost on " in line or " refused on " in line] == LOST

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from browser import FLAGS
 from conftest import PYTHON, PYTHON_PACKAGE
-from page import CARD, newest, wait_for_points
+from page import CARD, DRAWN, newest, wait_for_points
 from servers import fetch, find_program, wait_until
 
 SHOWN = "return [...document.querySelectorAll('.card')].filter((card) => !card.hidden).map((card) => card.dataset.name)"
@@ -181,6 +181,39 @@ def test_a_report_opens_without_a_server(start, browse, tmp_path):
     browser.run("document.querySelector('#workers-body button.worker').click()")
     wait_for_points(browser, "my_app_steps_total")
     assert browser.run("return performance.getEntriesByType('resource').filter((each) => !each.name.startsWith('data:')).length") == 0
+    assert browser.complaints() == []
+
+
+def test_the_report_of_a_run_of_one_collection_shows_its_points(job, browse, tmp_path):
+    report = tmp_path / "report.html"
+    source = "from persia_metrics import Counter, Gauge; Gauge('my_app', 'loss').set(0.5); Counter('my_app', 'steps').inc()"
+    agent = job.exec(PYTHON, "-c", source, flags=[f"--report={report}"], env={"PYTHONPATH": str(PYTHON_PACKAGE)})
+    assert agent.wait() == 0
+    browser = browse(report.as_uri())
+    wait_for_points(browser, "my_app_loss")
+    wait_until(lambda: browser.run(DRAWN.replace("/assets/", "persia/"), "my_app_loss"), "the point of the gauge")
+    assert browser.run(f"return {CARD}.querySelector('.none').textContent", "my_app_steps") == "no rate in this time range"
+    assert browser.complaints() == []
+
+
+OBSERVES = """
+import os, time
+from persia_metrics import Histogram
+steps, saves = Histogram("my_app", "step_seconds"), Histogram("my_app", "save_seconds")
+while True:
+    steps.observe(0.101)
+    saves.observe(20)
+    time.sleep(0.05)
+"""
+
+
+def test_a_percentile_is_shown_as_the_bound_that_it_is_known_by(job, browse):
+    agent = job.agent()
+    job.python(OBSERVES)
+    browser = browse(agent.url)
+    lines = f"return [...{CARD}.querySelectorAll('.legend .line')].map((line) => line.textContent)"
+    wait_until(lambda: browser.run(lines, "my_app_step_seconds") == ["mean101 ms", "p50≤ 250 ms", "p99≤ 250 ms"], "the steps")
+    wait_until(lambda: browser.run(lines, "my_app_save_seconds") == ["mean20 s", "p50> 10 s", "p99> 10 s"], "above the last bound")
     assert browser.complaints() == []
 
 

@@ -11,7 +11,7 @@ import { lineStyle } from './line_style.js';
 import { manyOf } from './many.js';
 import { MetricCard } from './metric_card.js';
 import { report } from './report.js';
-import { drawBand, drawEvents, drawOdd } from './underlay.js';
+import { drawAlone, drawBand, drawEvents, drawOdd } from './underlay.js';
 import { view } from './view.js';
 
 const MAX_LINES = 12;
@@ -185,7 +185,7 @@ export class ChartCard extends MetricCard {
     this.element.classList.toggle('empty', empty);
     const whose = view.focus === null ? '' : ` of ${view.focus.instance}`;
     const none = view.isGone ? 'not loaded while the agent answered' : 'loading';
-    const noData = this.isMissing && report !== null ? 'left out of this report, which would be too large' : `no data${whose} in this time range`;
+    const noData = this.isMissing && report !== null ? 'left out of this report, which would be too large' : `no ${this.rate ? 'rate' : 'data'}${whose} in this time range`;
     if (empty) setText(this.none, view.noData || (this.loaded === '' ? none : noData));
     this.drawLegend();
     this.drawOddText();
@@ -275,6 +275,7 @@ export class ChartCard extends MetricCard {
       underlayCallback: (context, area, graph) => {
         if (this.isBand && this.hasBand) drawBand({ rows: this.rows, color: lineStyle(this, this.lines[0]).color }, context, area, graph);
         drawOdd(this, context, area, graph);
+        drawAlone(this, context, area, graph);
         drawEvents(context, area, graph);
       },
       fillAlpha: 0.12,

@@ -57,3 +57,9 @@ export function partsOf(rows) {
   });
   return parts;
 }
+
+// The rows in which a column has a number, and the rows beside them have none.
+export function aloneIn(rows, column) {
+  const isNumber = (at) => Number.isFinite(rows[at]?.[column]);
+  return rows.map((_, at) => at).filter((at) => isNumber(at) && !isNumber(at - 1) && !isNumber(at + 1));
+}

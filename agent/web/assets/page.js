@@ -50,8 +50,9 @@ function updateWindow() {
   const now = status.now_ms;
   const [from, to] = zoom ?? [Math.max(now - range * 1000, Math.min(oldest ?? now, now - MIN_SPAN_MS)), now];
   const step = Math.ceil(Math.max(minStep(), (to - from) / POINTS));
-  // Multiples of the step: a point keeps its time from one answer to the next.
-  const end = Math.floor(Math.min(to + step, now) / step) * step;
+  // Multiples of the step: a point keeps its time from one answer to the next. Those of a report end when it was made.
+  const last = Math.min(to + step, now);
+  const end = report === null ? Math.floor(last / step) * step : last;
   const start = Math.min(Math.floor(Math.max(from, oldest ?? from) / step) * step, end);
   view.window = { start, end, step, from, to: zoom ? to : end };
 }

@@ -1,7 +1,9 @@
 // What a chart has behind its lines: the band of many series, the times without a number, and the events of the job.
-import { partsOf } from './chart_data.js';
+import { aloneIn, partsOf } from './chart_data.js';
+import { lineStyle } from './line_style.js';
 import { view } from './view.js';
 
+const ALONE_RADIUS = 3.5;
 const EVENT_COLOR = { light: '#b3568a', dark: '#cc79a7' };
 const ODD_COLOR = { light: '#b84a00', dark: '#ff8a3d' };
 
@@ -21,6 +23,22 @@ export function drawBand({ rows, color }, context, area, graph) {
     for (const [time, , , high] of part.reverse()) context.lineTo(...place(time, high));
     context.fill();
   }
+  context.restore();
+}
+
+// Values to which no line leads, such as the only one. The edge of the chart would hide a half of the newest.
+export function drawAlone(card, context, area, graph) {
+  context.save();
+  card.lines.forEach((line, i) => {
+    context.fillStyle = lineStyle(card, line).color;
+    for (const at of aloneIn(card.rows, i + 1)) {
+      const [x, y] = [graph.toDomXCoord(card.rows[at][0]), graph.toDomYCoord(card.rows[at][i + 1])];
+      if (x < area.x || x > area.x + area.w + ALONE_RADIUS) continue;
+      context.beginPath();
+      context.arc(Math.min(x, area.x + area.w - ALONE_RADIUS), y, ALONE_RADIUS, 0, 2 * Math.PI);
+      context.fill();
+    }
+  });
   context.restore();
 }
 

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "app/agent_setup.h"
 #include "app/collection.h"

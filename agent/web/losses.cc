@@ -53,7 +53,8 @@ constexpr LossKind kKinds[] = {
     {kRefused, "gateway", "series", "series", "", "left out of pushes",
      "the gateway refuses them, mostly since another job has the name with another type; the log names them"},
     {kRefused, "collision", "series", "series", "", "left out", "another series has the same name and labels; rename a label"},
-    {"persia_agent_fifo_lines_total", "bad", "line", "lines", "", "of emit lost", "not in the format of emit; the log says why"},
+    {"persia_agent_fifo_lines_total", "bad", "line", "lines", "", "of emit lost",
+     "not in the format of emit; the log says why"},
 };
 
 // By identity; those that lost none are left out.

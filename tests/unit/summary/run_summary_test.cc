@@ -137,8 +137,9 @@ TEST(SummaryTextTest, WithoutPhasesItSaysWhatIsNotKnown) {
   RunSummary summary = Sample();
   EXPECT_THAT(SummaryTable("a.json", summary), ::testing::Not(HasSubstr("not known")));
   summary.goodput.ranks.erase(summary.goodput.ranks.begin());
-  EXPECT_THAT(SummaryTable("a.json", summary),
-              HasSubstr("\nNo rank marks phases: goodput, and what the ranks did in the time that is unmarked, are not known.\n"));
+  EXPECT_THAT(
+      SummaryTable("a.json", summary),
+      HasSubstr("\nNo rank marks phases: goodput, and what the ranks did in the time that is unmarked, are not known.\n"));
 }
 
 TEST(SummaryTextTest, TheTableHasARowForEachRank) {

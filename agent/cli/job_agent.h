@@ -75,10 +75,10 @@ class JobAgent {
   IdentityClaim claim_;
   std::unique_ptr<GroupLedger> ledger_;
   std::unique_ptr<EmitReceiver> receiver_;
-  const bool continues_run_;            // as the log says it
-  std::optional<Attempt> new_attempt_;  // of a run that goes on, if this is its first agent
-  const size_t start_errors_;           // settings that could not be applied at the start: the pipe, state_dir
-  std::unique_ptr<Reloader> reloader_;  // before the agent, whose pages call it
+  const bool continues_run_;               // as the log says it
+  std::optional<RunAttempt> new_attempt_;  // of a run that goes on, if this is its first agent
+  const size_t start_errors_;              // settings that could not be applied at the start: the pipe, state_dir
+  std::unique_ptr<Reloader> reloader_;     // before the agent, whose pages call it
   std::unique_ptr<Agent> agent_;
   std::string report_path_;  // since Finish
 };

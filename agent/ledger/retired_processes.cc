@@ -262,7 +262,9 @@ bool RetiredProcesses::HasDied(const InstanceKey& instance, uint32_t ordinal) co
   const auto span = found->second.last_spans.find(ordinal);
   const bool has_span = span != found->second.last_spans.end();
   if (has_span && living_.interrupted_at && span->second.ended >= *living_.interrupted_at) return false;
-  if (living_.began_ticks) {
+  // One that lived when this agent was there runs beside the command, even if it has begun before it.
+  const bool lived_here = began_at_ && found->second.last_seen > *began_at_;
+  if (living_.began_ticks && !lived_here) {
     const bool is_of_former_boot = has_span && span->second.born < living_.booted;
     if (is_of_former_boot || process.start_ticks < *living_.began_ticks) return false;
   }

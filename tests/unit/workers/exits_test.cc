@@ -185,6 +185,17 @@ TEST_F(ExitsTest, AnEndInAShutdownIsNotMissed) {
   EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown died", "rep_1 worker 0 down unknown"));
 }
 
+TEST_F(ExitsTest, ADeathBesideTheCommandIsMissedAlsoIfItsProcessBeganBefore) {
+  auto beside = StartRank(0);
+  beside->segment.header().start_ticks = 100;
+  beside->Put();
+  source().SetCommand({.began_ticks = 200});
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 up "));
+  passed_ += seconds(1);
+  beside->Die();
+  EXPECT_THAT(Listed(), ElementsAre("rep_0 worker 0 down unknown died"));
+}
+
 // Its ticks are of another boot.
 TEST_F(ExitsTest, ADeathBeforeTheMachineWasBootedIsNotMissed) {
   auto former = StartRank(0);

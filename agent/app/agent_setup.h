@@ -13,7 +13,7 @@
 #include "config/options.h"
 #include "job/emit_receiver.h"
 #include "job/job_session.h"
-#include "model/attempt.h"
+#include "model/run_attempt.h"
 #include "naming/naming.h"
 #include "own/exec_metrics.h"
 #include "push/pusher.h"
@@ -35,7 +35,7 @@ struct AgentSetup {
   JobSession* session = nullptr;
   bool run_begins = false;  // the state is of an earlier run
   // Which attempt of the run the command of `exec` is; none: not known, or no command is run.
-  std::optional<Attempt> attempt;
+  std::optional<RunAttempt> attempt;
   std::string ip_addr;
   // `on_idle` is called once, when no worker has been alive for this long; only after there was a worker.
   std::optional<std::chrono::milliseconds> idle_limit;

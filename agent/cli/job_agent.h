@@ -21,7 +21,7 @@
 #include "job/emit_receiver.h"
 #include "job/identity_claim.h"
 #include "job/job_session.h"
-#include "model/attempt.h"
+#include "model/run_attempt.h"
 #include "push/group_ledger.h"
 
 namespace persia::agent {

@@ -51,7 +51,7 @@ std::string ExitText(std::string_view exit) {
   return exit.starts_with(kCode) ? "exit code " + std::string(exit.substr(kCode.size())) : std::string(exit);
 }
 
-std::string AttemptText(const Attempt& attempt) {
+std::string AttemptText(const RunAttempt& attempt) {
   std::string text = "attempt " + std::to_string(attempt.number) + " of the run";
   const std::time_t seconds = attempt.run_began ? std::chrono::system_clock::to_time_t(*attempt.run_began) : 0;
   std::tm utc{};

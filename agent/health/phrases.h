@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "health/health_report.h"
-#include "model/attempt.h"
+#include "model/run_attempt.h"
 #include "model/worker_process.h"
 
 namespace persia::agent {
@@ -32,7 +32,7 @@ namespace persia::agent {
 // "exit code 3", "SIGKILL", "a normal exit". `exit`: as in model/exit_reason.h.
 [[nodiscard]] std::string ExitText(std::string_view exit);
 // "attempt 2 of the run that began at 2026-11-29 20:55:01 UTC"
-[[nodiscard]] std::string AttemptText(const Attempt& attempt);
+[[nodiscard]] std::string AttemptText(const RunAttempt& attempt);
 // "1 other waits", "3 others wait"
 [[nodiscard]] std::string OthersWait(size_t count);
 

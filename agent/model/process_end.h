@@ -17,11 +17,11 @@ namespace persia::agent {
 
 // The last exception of Python that was given to sys.excepthook (lib/python/persia_metrics/uncaught.py).
 struct UncaughtException {
-  std::string type;      // "ValueError"
-  std::string message;   // its first line with a letter
-  std::string where;     // "train.py:42 in load"; empty: not known
-  std::string phase;     // the first phase that it left; empty: none
-  int error_number = 0;  // of an OSError; ENOMEM of a MemoryError; else 0
+  std::string type = {};     // "ValueError"
+  std::string message = {};  // its first line with a letter
+  std::string where = {};    // "train.py:42 in load"; empty: not known
+  std::string phase = {};    // the first phase that it left; empty: none
+  int error_number = 0;      // of an OSError; ENOMEM of a MemoryError; else 0
   // The process went on: the program itself called the hook, with an exception that it had caught, or the prompt of Python did.
   bool was_caught = false;
   std::chrono::system_clock::time_point raised_at = {};  // it is not saved

@@ -59,7 +59,8 @@ struct Record {
   int32_t exit_code;      // the command's, 128 + n if signal n ended it; valid once ended_ns is set
   uint32_t suspended_ms;  // for how long the machine was suspended before began_ns, which CLOCK_MONOTONIC does not count
   uint64_t ended_ns;      // 0: it is running. Stored with release, after exit_code.
-  uint64_t shutdown_until_ns;   // when that signal came, + kShutdownNs; 0: none has. Stored with release, after end_signal.
+  // When the signal to end came, + kShutdownNs; 0: none has. Stored with release, after end_signal.
+  uint64_t shutdown_until_ns;
   // All children that were reaped, except agents: number n is in children[n % kMaxChildren] while n + kMaxChildren >
   // child_count.
   uint64_t child_count;  // stored with release, after the child

@@ -49,7 +49,7 @@ Json DeathJson(const Death& death) {
 
 }  // namespace
 
-Json DeathsJson(std::span<const Death> deaths, const std::optional<Attempt>& attempt) {
+Json DeathsJson(std::span<const Death> deaths, const std::optional<RunAttempt>& attempt) {
   Json json = Json::array();
   for (const Death& death : deaths) {
     json.push_back(DeathJson(death));

@@ -9,11 +9,11 @@
 
 #include "base/json.h"
 #include "health/deaths.h"
-#include "model/attempt.h"
+#include "model/run_attempt.h"
 
 namespace persia::agent {
 
 // In the order in which they were found. `attempt`: the present one, if that is known.
-[[nodiscard]] Json DeathsJson(std::span<const Death> deaths, const std::optional<Attempt>& attempt);
+[[nodiscard]] Json DeathsJson(std::span<const Death> deaths, const std::optional<RunAttempt>& attempt);
 
 }  // namespace persia::agent

@@ -176,7 +176,7 @@ Json NotFiniteJson(const NotFiniteReport& report) {
   return values;
 }
 
-Json AttemptJson(const std::optional<Attempt>& attempt) {
+Json AttemptJson(const std::optional<RunAttempt>& attempt) {
   if (!attempt) return {};
   const bool is_further = attempt->number > 1;
   return {{"number", attempt->number},

@@ -15,7 +15,7 @@
 #include "health/job_health.h"
 #include "health/not_finite.h"
 #include "health/rank_verdicts.h"
-#include "model/attempt.h"
+#include "model/run_attempt.h"
 #include "model/snapshot.h"
 #include "web/history.h"
 #include "web/json_answer.h"
@@ -42,7 +42,7 @@ struct AgentStatus {
   std::string job;
   std::string run_id;
   std::string directory;
-  std::optional<Attempt> attempt{};  // none: not known, or no command is run
+  std::optional<RunAttempt> attempt{};  // none: not known, or no command is run
   std::chrono::milliseconds push_interval{0};
   std::chrono::milliseconds look_interval{0};  // of collections for the page
   GatewayStatus gateway{};

@@ -64,13 +64,13 @@ TEST(AnswerStatus, TellsTheAttemptsOfARunApart) {
   AgentStatus status = Running();
   const auto told = [&] { return Json::parse(AnswerStatus(status, nullptr, kNow).body); };
   EXPECT_TRUE(told()["attempt"].is_null()) << "beside run";
-  status.attempt = Attempt{.number = 1, .began = kNow, .run_began = kNow};
+  status.attempt = RunAttempt{.number = 1, .began = kNow, .run_began = kNow};
   EXPECT_EQ(told()["attempt"].dump(), R"({"number":1,"began_ms":1000000000,"run_began_ms":1000000000,"text":""})");
   HealthReport health;
   health.deaths = std::make_shared<const std::vector<Death>>(
       std::vector<Death>{{.ended_at = kNow - seconds(1)}, {.ended_at = kNow + seconds(1)}});
   status.health = std::make_shared<const HealthReport>(health);
-  status.attempt = Attempt{.number = 2, .began = kNow, .run_began = kNow - seconds(10)};
+  status.attempt = RunAttempt{.number = 2, .began = kNow, .run_began = kNow - seconds(10)};
   EXPECT_EQ(told()["attempt"]["text"],
             "attempt 2 of the run that began at 1970-01-12 13:46:30 UTC; its counts, deaths and goodput go on");
   EXPECT_TRUE(told()["deaths"][0]["earlier_attempt"]);

@@ -8,7 +8,7 @@
 
 namespace persia::agent {
 
-struct Attempt {
+struct RunAttempt {
   int number = 1;
   std::chrono::system_clock::time_point began = {};
   std::optional<std::chrono::system_clock::time_point> run_began = {};  // none: not known

@@ -28,6 +28,9 @@ constexpr RankFamily kRankFamilies[] = {
      "phase"},
 };
 
+constexpr size_t kInPhase = 2;      // of kRankFamilies
+constexpr size_t kMostPhases = 16;  // of a job whose ranks do the same
+
 }  // namespace
 
 std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report, const NanCounts& nan_counts) {
@@ -48,6 +51,7 @@ std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report, c
   // The series of a rank stay as long as it is there.
   std::set<Identity> there;
   for (const RankReport::Present& rank : report.present) there.insert(rank.identity);
+  AddPhases(there, in_phase);
   for (size_t number = 0; number < kFamilyCount; ++number) {
     std::set<Series>& shown = shown_[number];
     for (const auto& [series, value] : values[number]) shown.insert(series);
@@ -61,6 +65,19 @@ std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report, c
     }
   }
   return rows_.Take();
+}
+
+// What one rank does, all will: otherwise a thousand ranks would change the layout for minutes, until each has been seen in
+// each phase.
+void RankMetrics::AddPhases(const std::set<Identity>& ranks, const Values& in_phase) {
+  std::set<Series>& shown = shown_[kInPhase];
+  std::set<std::string> phases;
+  for (const auto& [series, value] : in_phase) phases.insert(series.second);
+  for (const Series& series : shown) phases.insert(series.second);
+  if (phases.size() > kMostPhases || shown.size() == ranks.size() * phases.size()) return;
+  for (const Identity& rank : ranks) {
+    for (const std::string& phase : phases) shown.emplace(rank, phase);
+  }
 }
 
 }  // namespace persia::agent

@@ -23,7 +23,7 @@ namespace persia::agent {
 
 class RankMetrics {
  public:
-  // Snapshots have the same layout object as long as there is no new rank, phase, verdict or NaN.
+  // Snapshots have the same layout object as long as there is no new rank, phase of any rank, verdict or NaN.
   std::shared_ptr<const Snapshot> Collect(const RankReport& report, const NanCounts& nan_counts = {});
 
  private:
@@ -31,6 +31,8 @@ class RankMetrics {
   using Series = std::pair<Identity, std::string>;
   using Values = std::map<Series, double>;  // of a family
   static constexpr size_t kFamilyCount = 5;
+
+  void AddPhases(const std::set<Identity>& ranks, const Values& in_phase);
 
   std::set<Series> shown_[kFamilyCount];
   Rows rows_;

@@ -72,6 +72,21 @@ TEST(RankMetrics, TheLayoutStaysUnlessThereIsSomethingNew) {
   EXPECT_THAT(Shown(*again), ElementsAre(Pair("persia_rank_in_phase_seconds rep_0 sync", 1)));
 }
 
+TEST(RankMetrics, APhaseOfOneRankChangesTheLayoutForAll) {
+  RankMetrics metrics;
+  RankReport report;
+  report.present = {{Rank(0), "sync", seconds(7)}, {Rank(1), "data", seconds(7)}};
+  const auto first = metrics.Collect(report);
+  report.present = {{Rank(0), "data", seconds(7)}, {Rank(1), "sync", seconds(7)}};
+  EXPECT_EQ(metrics.Collect(report)->layout, first->layout);
+  EXPECT_THAT(Shown(*first), ::testing::SizeIs(2)) << "the others have no value";
+  for (int phase = 0; phase < 20; ++phase) {
+    report.present = {{Rank(0), "phase_" + std::to_string(phase), seconds(7)}, {Rank(1), "data", seconds(7)}};
+    static_cast<void>(metrics.Collect(report));
+  }
+  EXPECT_LT(metrics.Collect(report)->layout->value_count, 40U) << "ranks that name their phases by the step share none";
+}
+
 TEST(RankMetrics, ARankThatIsGoneHasNoSeries) {
   RankMetrics metrics;
   RankReport report;

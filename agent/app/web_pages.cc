@@ -138,7 +138,8 @@ AgentStatus WebPages::Status() const {
   status.not_finite = std::move(collected.not_finite);
   status.losses = Losses();
   status.throughput = ThroughputOf(history);
-  status.progress = ProgressOf(history);
+  status.progress = ProgressOf(history, IsOver(*status.health));
+  if (status.ranks->job_stands) StandStill(status.progress, status.throughput);
   status.recent = RecentEntries(history);
   return status;
 }

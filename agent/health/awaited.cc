@@ -1,8 +1,10 @@
 #include "health/awaited.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "health/phrases.h"
@@ -83,16 +85,15 @@ void AwaitedJudge::JudgeRole(Members& members, const Settings& settings) {
 }
 
 std::string SentenceOf(const AwaitedJudge::Verdict& verdict) {
-  std::string text = RankName(verdict.identity) + ": ";
-  if (verdict.phase == kStoppedPhase) {
-    text += "stopped by a signal in sync";
-  } else {
-    text += "in " + PhaseName(verdict.phase);
-  }
+  const bool is_stopped = verdict.phase == kStoppedPhase;
+  const uint32_t pid = std::get<3>(verdict.rank);
+  std::string text = RankName(verdict.identity) + " hangs";
+  text += is_stopped ? ": stopped by a signal in sync" : " " + InPhase(verdict.phase);
   if (verdict.step) text += " since step " + StepText(*verdict.step);
   text += ", " + SecondsText(verdict.in_phase) + "; " + OthersWait(verdict.waiting) + " in sync";
   if (verdict.steps) text += " of step " + StepText(*verdict.steps);
-  return text;
+  const std::string go_on = "the sender of the signal; kill -CONT " + std::to_string(pid) + " lets it go on.";
+  return text + kLookAt + (is_stopped ? go_on : LookAtStacks(pid));
 }
 
 }  // namespace persia::agent

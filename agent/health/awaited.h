@@ -88,7 +88,7 @@ class AwaitedJudge {
   TimePoint last_look_{};
 };
 
-// "trainer rep_3: in data since step 812, 94 s; 3 others wait in sync"
+// "trainer rep_3 hangs in data since step 812, 94 s; 3 others wait in sync. Look at: ..."
 [[nodiscard]] std::string SentenceOf(const AwaitedJudge::Verdict& verdict);
 
 }  // namespace persia::agent

@@ -270,7 +270,7 @@ Death DeathOf(const ProcessEnd& end) {
 
 std::string PlaceOf(const Death& death) {
   if (death.phase.empty()) return "";
-  return "in " + PhaseName(death.phase) + (death.step ? ", step " + StepText(*death.step) : "");
+  return InPhase(death.phase) + (death.step ? ", step " + StepText(*death.step) : "");
 }
 
 std::string SentenceOf(const Death& death) {

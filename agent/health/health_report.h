@@ -68,4 +68,8 @@ struct HealthReport {
   static constexpr size_t kMaxReasons = 20;
 };
 
+[[nodiscard]] inline bool IsOver(const HealthReport& health) {
+  return health.state == JobState::kFailed || health.state == JobState::kFinished;
+}
+
 }  // namespace persia::agent

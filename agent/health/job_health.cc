@@ -17,6 +17,10 @@ using std::chrono::seconds;
 constexpr size_t kManyRestarts = 3;
 constexpr std::chrono::minutes kRestartWindow(15);
 
+constexpr char kLookAtRanks[] =
+    ". Look at: the stacks of the ranks: py-spy dump --pid PID; with PERSIA_METRICS_STACKS=1 in their environment, they are "
+    "events.";
+
 // Of a process that lives.
 WorkerState StateOf(HangJudge::Verdict verdict, const WorkerProcess& process, std::chrono::milliseconds unchanged) {
   constexpr uint64_t kAgain = 2;
@@ -117,7 +121,8 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   if (state == WorkerState::kHung && known.shown.state != WorkerState::kHung) {
     Report(LogLevel::kWarning, process, "worker_hung",
            who + " hangs: none of its metrics has changed for " + SecondsText(judge_.Unchanged(index)) +
-               ", while others of its job go on" + (process.phase.empty() ? "" : "; it has been in " + PhaseText(process)),
+               ", while others of its job go on" + (process.phase.empty() ? "" : "; it has been " + PhaseText(process)) +
+               kLookAt + LookAtStacks(process.pid),
            "unchanged for " + SecondsText(judge_.Unchanged(index)));
   } else if (process.alive && state != WorkerState::kHung && known.shown.state == WorkerState::kHung && !is_other) {
     Report(LogLevel::kInfo, process, "worker_recovered",
@@ -225,13 +230,13 @@ JobEvent& JobHealth::Report(LogLevel level, const Process& process, const char* 
 
 void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& moment, HealthReport& report) {
   const std::string awaited = judge_.job_hangs() ? WhomOthersAwait(processes) : "";
+  const std::string unchanged =
+      "no metric of any process has changed for " + SecondsText(judge_.job_unchanged().value_or(judge_.hang_after()));
   if (judge_.job_hangs() != job_hangs_) {
     job_hangs_ = judge_.job_hangs();
     job_hangs_since_ = now_;
-    const std::string after = SecondsText(judge_.hang_after());
-    const std::string hang =
-        "the job hangs: no metric of any process has changed for " + after + (awaited.empty() ? "" : "; " + awaited);
-    events_.push_back(job_hangs_ ? LoggedAgentEvent(LogLevel::kWarning, "job_hung", hang, now_)
+    const std::string hang = "the job hangs: " + unchanged + (awaited.empty() ? "" : "; " + awaited);
+    events_.push_back(job_hangs_ ? LoggedAgentEvent(LogLevel::kWarning, "job_hung", hang + kLookAtRanks, now_)
                                  : LoggedAgentEvent(LogLevel::kInfo, "job_recovered", "the job goes on", now_));
   }
   const std::string signal = SignalOf(moment);
@@ -248,8 +253,8 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     if (process.died && worker.state == WorkerState::kDied)
       died.push_back({"died", ProcessName(key) + " died: " + EndTextOf(process), key, worker.since});
     if (worker.state == WorkerState::kHung) {
-      const std::string phase = process.phase.empty() ? "" : ", in " + PhaseText(process);
-      hung.push_back({"hung", ProcessName(key) + " hangs" + phase, key, worker.since});
+      const std::string phase = process.phase.empty() ? "" : ", " + PhaseText(process);
+      hung.push_back({"hung", ProcessName(key) + " hangs" + phase + kLookAt + LookAtStacks(process.pid), key, worker.since});
     }
     const auto& restarts = known_.at(key).restarts;
     if (restarts.size() == kManyRestarts && moment.steady - restarts.front() < kRestartWindow) {
@@ -266,8 +271,7 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
     return;
   }
   if (job_hangs_) {
-    const std::string text = "no metric of any process has changed for " + SecondsText(judge_.hang_after());
-    report.reasons.push_back({"job_hung", awaited.empty() ? text : awaited, {}, job_hangs_since_});
+    report.reasons.push_back({"job_hung", (awaited.empty() ? unchanged : awaited) + kLookAtRanks, {}, job_hangs_since_});
   }
   for (auto* some : {&died, &hung, &restarting}) {
     std::ranges::move(*some, std::back_inserter(report.reasons));

@@ -23,11 +23,11 @@ std::string ProcessName(const WorkerKey& key) {
   return role + (role.empty() ? "" : " ") + instance + (process == "0" ? "" : ", process " + process);
 }
 
-std::string PhaseName(std::string_view phase) { return phase == "other" ? "none of its phases" : std::string(phase); }
+std::string InPhase(std::string_view phase) { return phase == "other" ? "outside of its phases" : "in " + std::string(phase); }
 
 std::string PhaseText(const WorkerProcess& process) {
   const std::string step = process.step ? ", in step " + StepText(*process.step) : "";
-  return PhaseName(process.phase) + " for " + SecondsText(process.in_phase) + step;
+  return InPhase(process.phase) + " for " + SecondsText(process.in_phase) + step;
 }
 
 std::string StepText(double step) { return std::to_string(static_cast<int64_t>(step)); }
@@ -63,12 +63,18 @@ std::string AttemptText(const RunAttempt& attempt) {
 
 std::string OthersWait(size_t count) { return count == 1 ? "1 other waits" : std::to_string(count) + " others wait"; }
 
-std::string WhomOthersAwait(std::span<const WorkerProcess> processes) {
+std::string LookAtStacks(uint32_t pid) {
+  return "its stacks: py-spy dump --pid " + std::to_string(pid) +
+         "; with PERSIA_METRICS_STACKS=1 in its environment, they are an event.";
+}
+
+std::string WhomOthersAwait(std::span<const WorkerProcess> processes, const std::optional<std::string>& role) {
   std::vector<const WorkerProcess*> awaited;
   std::set<std::string> roles;  // that wait
   size_t waiting = 0;
   for (const WorkerProcess& process : processes) {
     if (!process.alive || process.phase.empty()) continue;
+    if (role && LabelValueOf(process.identity, "role") != *role) continue;
     if (process.phase == kSyncPhase) {
       ++waiting;
       roles.insert(LabelValueOf(process.identity, "role"));
@@ -83,7 +89,7 @@ std::string WhomOthersAwait(std::span<const WorkerProcess> processes) {
   std::ranges::stable_sort(awaited, std::greater(), [](const WorkerProcess* process) { return process->in_phase; });
   std::string text;
   for (size_t i = 0; i < std::min(awaited.size(), kMost); ++i) {
-    text += ProcessName(WorkerKeyOf(*awaited[i])) + " has been in " + PhaseText(*awaited[i]) + "; ";
+    text += ProcessName(WorkerKeyOf(*awaited[i])) + " has been " + PhaseText(*awaited[i]) + "; ";
   }
   if (awaited.size() > kMost) text += std::to_string(awaited.size() - kMost) + " more are not in sync; ";
   return text + (waiting == 1 ? "1 waits" : std::to_string(waiting) + " wait") + " in sync";

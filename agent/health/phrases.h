@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,9 +21,9 @@ namespace persia::agent {
 [[nodiscard]] std::string RankName(const Identity& identity);
 // "trainer rep_3", or "trainer rep_3, process 2" of a further process of the rank.
 [[nodiscard]] std::string ProcessName(const WorkerKey& key);
-// "data", "none of its phases"
-[[nodiscard]] std::string PhaseName(std::string_view phase);
-// "data for 94 s, in step 812"
+// "in data", "outside of its phases"
+[[nodiscard]] std::string InPhase(std::string_view phase);
+// "in data for 94 s, in step 812"
 [[nodiscard]] std::string PhaseText(const WorkerProcess& process);
 // "812"
 [[nodiscard]] std::string StepText(double step);
@@ -36,8 +38,14 @@ namespace persia::agent {
 // "1 other waits", "3 others wait"
 [[nodiscard]] std::string OthersWait(size_t count);
 
+// Before the last sentence of a reason or a line: what tells more.
+inline constexpr char kLookAt[] = ". Look at: ";
+// What tells why a process hangs.
+[[nodiscard]] std::string LookAtStacks(uint32_t pid);
+
 // The ranks that the others wait for: those that are not in `sync` while others of their role are. Empty: the phases do not
-// show them.
-[[nodiscard]] std::string WhomOthersAwait(std::span<const WorkerProcess> processes);
+// show them. `role`: of these ranks alone.
+[[nodiscard]] std::string WhomOthersAwait(std::span<const WorkerProcess> processes,
+                                          const std::optional<std::string>& role = {});
 
 }  // namespace persia::agent

@@ -80,7 +80,7 @@ JobOrder OrderOf(const AgentView& agent) {
     case ShownJobState::kDegraded:
       return JobOrder::kDegraded;
     case ShownJobState::kRunning:
-      return agent.status->reasons.empty() ? JobOrder::kRunning : JobOrder::kTroubled;
+      return agent.status->reasons.empty() && !agent.status->stands_still ? JobOrder::kRunning : JobOrder::kTroubled;
     case ShownJobState::kWaiting:
       return JobOrder::kWaiting;
     default:

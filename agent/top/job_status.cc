@@ -82,6 +82,7 @@ void ReadHealth(const dom::object& root, JobStatus& status) {
   status.since_ms = WholeOf(health, "since_ms");
   status.title = TextOf(health, "title");
   status.text = TextOf(health, "text");
+  status.stands_still = NumberOf(health, "standstill_seconds").has_value();
   dom::array reasons;
   if (health["reasons"].get_array().get(reasons) != simdjson::SUCCESS) return;
   for (const dom::element element : reasons) {

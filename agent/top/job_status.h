@@ -52,6 +52,7 @@ struct JobStatus {
   std::string title{};
   std::vector<std::string> reasons{};
   std::string text{};
+  bool stands_still = false;  // a role of it, before a hang is judged
   // How fast the job is, as the page says it: "samples" and their number per second; empty: not known.
   std::string counted{};
   double per_second = 0;

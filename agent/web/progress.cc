@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "web/throughput.h"
-
 namespace persia::agent {
 namespace {
 
@@ -57,7 +55,7 @@ void AddEnd(const RankValues& planned, const RankValues& steps, const RankValues
 
 }  // namespace
 
-std::optional<Progress> ProgressOf(std::span<const History::Entry> history) {
+std::optional<Progress> ProgressOf(std::span<const History::Entry> history, bool is_over) {
   if (history.empty()) return std::nullopt;
   const Snapshot& newest = *history.back().snapshot;
   const auto ended = EndedRanks(newest);
@@ -65,21 +63,37 @@ std::optional<Progress> ProgressOf(std::span<const History::Entry> history) {
     std::erase_if(values, [&ended](const auto& value) { return ended.contains(value.first); });
     return values;
   };
-  const RankValues step_rates = of_running(RatesOf(history, kStepCounter));
+  const auto rates = [&](const char* counter) {
+    return is_over ? RatesOf(history, counter, Throughput::kBeforeMs) : of_running(RatesOf(history, counter));
+  };
+  const RankValues step_rates = rates(kStepCounter);
   // Once all have ended, the last step is that of the job.
   const RankValues all_steps = ValueByRank(newest, kStepGauge);
-  const bool is_over = std::ranges::all_of(all_steps, [&ended](const auto& step) { return ended.contains(step.first); });
-  const RankValues steps = is_over ? all_steps : of_running(all_steps);
+  const bool all_ended = std::ranges::all_of(all_steps, [&ended](const auto& step) { return ended.contains(step.first); });
+  const RankValues steps = all_ended ? all_steps : of_running(all_steps);
   const RankValues all_planned = ValueByRank(newest, kPlannedGauge);
   Progress progress{.steps_per_second = MedianRate(step_rates),
-                    .samples_per_second = TotalRate(of_running(RatesOf(history, kSampleCounter))),
-                    .tokens_per_second = TotalRate(of_running(RatesOf(history, kTokenCounter)))};
-  AddEnd(is_over ? all_planned : of_running(all_planned), steps, step_rates, progress);
+                    .samples_per_second = TotalRate(rates(kSampleCounter)),
+                    .tokens_per_second = TotalRate(rates(kTokenCounter))};
+  AddEnd(all_ended ? all_planned : of_running(all_planned), steps, is_over ? RankValues() : step_rates, progress);
   if (!progress.step && !steps.empty()) {
     progress.step = std::ranges::min_element(steps, {}, [](const auto& step) { return step.second; })->second;
   }
   const bool is_known = progress.steps_per_second || progress.samples_per_second || progress.tokens_per_second || progress.step;
   return is_known ? std::optional(progress) : std::nullopt;
+}
+
+void StandStill(std::optional<Progress>& progress, std::optional<Throughput>& throughput) {
+  if (progress) {
+    for (auto* rate : {&progress->steps_per_second, &progress->samples_per_second, &progress->tokens_per_second}) {
+      if (*rate) *rate = 0;
+    }
+    progress->remaining_seconds.reset();
+  }
+  if (!throughput) return;
+  throughput->now = 0;
+  throughput->slowest.reset();
+  for (auto& [rank, rate] : throughput->ranks) rate = 0;
 }
 
 }  // namespace persia::agent

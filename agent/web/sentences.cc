@@ -16,8 +16,6 @@ namespace {
 
 using Reason = HealthReport::Reason;
 
-bool IsOver(const HealthReport& health) { return health.state == JobState::kFailed || health.state == JobState::kFinished; }
-
 WorkerKey MainProcessOf(const Identity& identity) {
   return {LabelValueOf(identity, "role"), LabelValueOf(identity, "instance"), "0"};
 }
@@ -48,14 +46,25 @@ std::vector<Reason> ReasonsOfRunningJob(const AgentStatus& status) {
   return reasons;
 }
 
-// By the phases; without them, by the counter of the progress.
+// Those that make no steps at all; else by the phases; without them, by the counter of the progress.
 std::vector<Reason> SlowRanks(const AgentStatus& status) {
   std::vector<Reason> slow;
+  if (status.health->state == JobState::kHung) return slow;
+  for (const auto& [identity, unmoved, since] : status.ranks->standing) {
+    const WorkerKey rank = MainProcessOf(identity);
+    const auto health = status.health->workers.find(rank);
+    if (health != status.health->workers.end() && health->second.state == WorkerState::kHung) continue;
+    slow.push_back(
+        {"slow", ProcessName(rank) + " has made no step for " + SecondsText(unmoved) + ", while others go on", rank, since});
+  }
+  slow.resize(std::min(slow.size(), HealthReport::kMaxReasons));
   for (const auto& [verdict, since] : status.ranks->stragglers) {
+    if (status.ranks->StandsStill(LabelValueOf(verdict.identity, "role"))) continue;
     slow.push_back({"slow", SentenceOf(verdict), MainProcessOf(verdict.identity), since});
   }
   if (!slow.empty() || !status.throughput || !status.throughput->slowest) return slow;
   const Throughput::Slowest& slowest = *status.throughput->slowest;
+  if (status.ranks->StandsStill(slowest.role)) return slow;
   const WorkerKey rank{slowest.role, slowest.instance, "0"};
   slow.push_back({"slow", ProcessName(rank) + " is slower than the others: " + ComparedText(slowest), rank, {}});
   return slow;
@@ -70,6 +79,19 @@ size_t RanksIn(const HealthReport& health, std::initializer_list<WorkerState> st
 
 size_t RunningRanks(const HealthReport& health) {
   return RanksIn(health, {WorkerState::kRunning, WorkerState::kStarting, WorkerState::kIdle, WorkerState::kHung});
+}
+
+// "no step for 15 s; each rank is in eval"; empty: ranks move, or a hang is told already.
+std::string StandstillOf(const AgentStatus& status, const std::vector<Reason>& reasons) {
+  const RankReport& ranks = *status.ranks;
+  const bool is_told =
+      std::ranges::any_of(reasons, [](const Reason& reason) { return reason.kind == "hung" || reason.kind == "job_hung"; });
+  if (is_told || ranks.standstills.empty()) return "";
+  const RankReport::Standstill& longest = *std::ranges::max_element(ranks.standstills, {}, &RankReport::Standstill::unmoved);
+  std::string text = ranks.numbers_steps ? "no step" : "no change of a metric";
+  if (!ranks.job_stands) text += " of any " + longest.role;
+  text += " for " + SecondsText(longest.unmoved);
+  return longest.where.empty() ? text : text + "; " + longest.where;
 }
 
 std::string OfRanks(size_t some, size_t all) {
@@ -97,14 +119,17 @@ std::vector<Reason> ReasonsOf(const AgentStatus& status) {
 }
 
 std::string HeadlineOf(const Reason& reason) {
-  return reason.kind == "died" ? reason.text.substr(0, std::min(reason.text.find("; "), reason.text.find(" ("))) : reason.text;
+  if (reason.kind != "died") return reason.text.substr(0, reason.text.find(kLookAt));
+  return reason.text.substr(0, std::min(reason.text.find("; "), reason.text.find(" (")));
 }
 
 std::string SituationOf(const AgentStatus& status) {
   const HealthReport& health = *status.health;
   if (health.state == JobState::kWaiting) return "no worker has started yet";
-  const auto is_trouble = [](const Reason& reason) { return reason.kind != "lost"; };
-  if (health.state != JobState::kRunning || std::ranges::any_of(ReasonsOf(status), is_trouble)) return "";
+  if (health.state != JobState::kRunning && health.state != JobState::kDegraded) return "";
+  const std::vector<Reason> reasons = ReasonsOf(status);
+  if (std::string standstill = StandstillOf(status, reasons); !standstill.empty()) return standstill;
+  if (std::ranges::any_of(reasons, [](const Reason& reason) { return reason.kind != "lost"; })) return "";
   const size_t all = RunningRanks(health);
   if (all == 0) {
     const bool any = std::ranges::any_of(health.workers, [](const auto& worker) { return IsRankPlace(worker.first); });
@@ -123,11 +148,15 @@ std::string ComparisonOf(const AgentStatus& status) {
   const bool has_trouble = std::ranges::any_of(health.workers, [](const auto& worker) {
     return worker.second.state == WorkerState::kDied || worker.second.state == WorkerState::kHung;
   });
-  if (ranks < 2 || has_trouble || IsOver(health)) return "";
+  if (IsOver(health)) return status.ranks->slowest ? SentenceOf(*status.ranks->slowest) : "";
+  const RankReport& report = *status.ranks;
+  const bool stands =
+      health.state == JobState::kHung || !report.standstills.empty() || !report.standing.empty() || !report.awaited.empty();
+  if (ranks < 2 || has_trouble || stands) return "";
   if (!status.ranks->stragglers.empty()) {
     const StragglerJudge::Verdict& slow = status.ranks->stragglers.front().verdict;
     const double share = slow.step_seconds > 0 ? slow.seconds_per_step / slow.step_seconds : 0;
-    return LabelValueOf(slow.identity, "instance") + " is slower in " + PhaseName(slow.phase) + ", by " +
+    return LabelValueOf(slow.identity, "instance") + " is slower " + InPhase(slow.phase) + ", by " +
            std::to_string(std::lround(100 * share)) + " % of a step";
   }
   if (status.throughput && status.throughput->slowest) {

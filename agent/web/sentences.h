@@ -20,13 +20,15 @@ namespace persia::agent {
 // not judged.
 [[nodiscard]] std::vector<HealthReport::Reason> ReasonsOf(const AgentStatus& status);
 
-// The first clause of a reason: the circumstances of a death follow it.
+// The first clause of a reason: the circumstances of a death, or where to look, follow it.
 [[nodiscard]] std::string HeadlineOf(const HealthReport::Reason& reason);
 
-// What a job is like for which there are no reasons but lost values; empty: the title says all.
+// What a job is like for which there are no reasons but lost values, and that it stands still, before a hang is judged; empty:
+// the title and the reasons say all.
 [[nodiscard]] std::string SituationOf(const AgentStatus& status);
 
-// How the ranks that run compare; empty: there is only one, one died or hangs, or it is not known.
+// How the ranks that run compare; empty: there is only one, one died, hangs or stands still, or it is not known. Of a job that
+// is over, the rank that was the slowest.
 [[nodiscard]] std::string ComparisonOf(const AgentStatus& status);
 
 }  // namespace persia::agent

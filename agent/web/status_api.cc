@@ -185,6 +185,14 @@ Json AttemptJson(const std::optional<RunAttempt>& attempt) {
           {"text", is_further ? AttemptText(*attempt) + "; its counts, deaths and goodput go on" : ""}};
 }
 
+Json StandstillJson(const RankReport& ranks) {
+  Json longest;
+  for (const RankReport::Standstill& role : ranks.standstills) {
+    if (longest.is_null() || Seconds(role.unmoved) > longest) longest = Seconds(role.unmoved);
+  }
+  return longest;
+}
+
 Json HealthJson(const AgentStatus& status, const std::vector<HealthReport::Reason>& all) {
   const HealthReport& health = *status.health;
   Json reasons = Json::array();
@@ -192,6 +200,7 @@ Json HealthJson(const AgentStatus& status, const std::vector<HealthReport::Reaso
   return {{"state", Name(health.state)},
           {"title", TitleOf(health)},
           {"text", SituationOf(status)},
+          {"standstill_seconds", StandstillJson(*status.ranks)},
           {"since_ms", health.since.time_since_epoch().count() > 0 ? Json(UnixMs(health.since)) : Json()},
           {"hang_after_seconds", health.hang_after.count() > 0 ? Json(Seconds(health.hang_after)) : Json()},
           {"exit_code", health.exit_code ? Json(*health.exit_code) : Json()},

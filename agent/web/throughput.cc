@@ -135,10 +135,10 @@ std::optional<Throughput> ThroughputOf(std::span<const History::Entry> history) 
                     .ranks = std::move(rates)};
 }
 
-RankValues RatesOf(std::span<const History::Entry> history, const std::string& counter) {
+RankValues RatesOf(std::span<const History::Entry> history, const std::string& counter, int64_t span_ms) {
   if (history.size() < 2) return {};
   const History::Entry& newest = history.back();
-  const auto* before = EntryBefore(history.first(history.size() - 1), newest.unix_ms - Throughput::kNowMs, counter);
+  const auto* before = EntryBefore(history.first(history.size() - 1), newest.unix_ms - span_ms, counter);
   if (before == nullptr || before->unix_ms >= newest.unix_ms) return {};
   return RatesSince(*before, newest, counter);
 }

@@ -40,8 +40,9 @@ struct Throughput {
 // By role and instance.
 using RankValues = std::map<std::pair<std::string, std::string>, double>;
 
-// The rates of a counter by rank, per second, over the last kNowMs; empty if it was not collected twice.
-[[nodiscard]] RankValues RatesOf(std::span<const History::Entry> history, const std::string& counter);
+// The rates of a counter by rank, per second, over the last `span_ms`; empty if it was not collected twice.
+[[nodiscard]] RankValues RatesOf(std::span<const History::Entry> history, const std::string& counter,
+                                 int64_t span_ms = Throughput::kNowMs);
 // The values of a gauge by rank; of several processes of a rank, the highest one.
 [[nodiscard]] RankValues ValueByRank(const Snapshot& snapshot, const std::string& gauge);
 // The ranks whose main process has ended.

@@ -23,9 +23,22 @@ Json RankJson(const Identity& identity) {
 
 }  // namespace
 
+Json SlowestJson(const std::optional<RankReport::Slowest>& slowest) {
+  if (!slowest) return {};
+  const auto& [verdict, time] = *slowest;
+  Json json = RankJson(verdict.identity);
+  json["text"] = SentenceOf(*slowest);
+  json["phase"] = verdict.phase;
+  json["seconds"] = InSecondsOf(time);
+  json["seconds_per_step"] = verdict.seconds_per_step;
+  json["step_seconds"] = verdict.step_seconds;
+  return json;
+}
+
 Json VerdictsJson(const RankReport& report) {
   Json stragglers = Json::array();
   for (const auto& [verdict, since] : report.stragglers) {
+    if (report.StandsStill(LabelValueOf(verdict.identity, "role"))) continue;
     Json json = RankJson(verdict.identity);
     json["text"] = SentenceOf(verdict);
     json["phase"] = verdict.phase;
@@ -50,6 +63,7 @@ Json VerdictsJson(const RankReport& report) {
   for (const StragglerJudge::Rank& rank : report.ranks) roles[LabelValueOf(rank.identity, "role")].push_back(&rank);
   Json ranks = Json::array();
   for (auto& [role, of_role] : roles) {
+    if (report.StandsStill(role)) continue;
     std::ranges::stable_sort(of_role, {}, &StragglerJudge::Rank::Sync);
     of_role.resize(std::min(of_role.size(), kRanksCompared));
     for (const StragglerJudge::Rank* rank : of_role) {

@@ -83,9 +83,9 @@ def on_gateway(groups, job=JOB):
 
 
 def reasons(page, kind):
-    """Why the job is not well, as the agent's page says it: the texts of this kind of reason."""
+    """Why the job is not well, as the agent's page says it: the headlines of this kind of reason."""
     health = json.loads(fetch(f"http://{page}/api/v1/status")[1])["health"]
-    return [reason["text"] for reason in health["reasons"] if reason["kind"] == kind]
+    return [reason["headline"] for reason in health["reasons"] if reason["kind"] == kind]
 
 
 def deaths(page):

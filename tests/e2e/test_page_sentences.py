@@ -68,6 +68,7 @@ def goodput(restarts=0, redone_steps=0, mean_time_to_repair_seconds=None, second
 SPEED = "speedTile(status)[1].split('\\n')"
 LAUNCHER = {**workers("idle")[0], "role": "launcher", "is_rank": False}
 LOADER = {**workers("died")[0], "process": "1", "is_rank": False}
+SPEEDS = {"samples_per_second": 307, "tokens_per_second": None, "steps_per_second": 20.5}
 SLOW_PROGRESS = {"name": "my_app_steps_total", "now": 70, "last_10m": 100, "slowest": None}
 UNCOUNTED = "no step is counted yet: call persia_metrics.count_steps(), or start with exec --instrument=torch"
 UNMARKED = "no phase is marked yet: use persia_metrics.phase(name), or start with exec --instrument=torch"
@@ -103,12 +104,17 @@ TABLE = [
     (SPEED, status(verdicts__text="", history={"oldest_ms": NOW - 60_000}), ["my_app_steps_total"]),
     (SPEED, status(throughput=None, verdicts__text=""), [UNCOUNTED]),
     ("speedTile(status)", status(throughput=None, health__state="waiting"), ["not known", "no rank runs yet", "unknown"]),
-    ("speedTile(status)", status(throughput=None, health__state="finished"), ["not known", UNCOUNTED, "unknown"]),
-    ("speedTile(status)", status(health__state="finished"), ["100 /s", "my_app_steps_total of all ranks together, in the last 4 min", ""]),
+    ("speedTile(status)", status(throughput=None, health__state="finished", verdicts__text=""), ["not known", UNCOUNTED, "unknown"]),
     (
         "speedTile(status)",
-        status(health__state="finished", throughput__name="persia_progress_steps_total"),
-        ["100 steps/s", "of all ranks together, in the last 4 min", ""],
+        status(throughput=None, health__state="finished", verdicts__text="rep_3 was the slowest rank"),
+        ["not known", f"{UNCOUNTED}\nrep_3 was the slowest rank", "unknown"],
+    ),
+    ("speedTile(status)", status(health__state="finished", verdicts__text=""), ["100 /s", "my_app_steps_total of all ranks together, in the last 4 min", ""]),
+    (
+        "speedTile(status)",
+        status(health__state="finished", verdicts__text="rep_3 was the slowest rank", progress=SPEEDS),
+        ["307 samples/s", "20.5 steps/s, in the last 4 min\nrep_3 was the slowest rank", ""],
     ),
     ("goodputTile(status)", status(), ["not known", UNMARKED, "unknown"]),
     (
@@ -151,7 +157,8 @@ TABLE = [
     ),
     ("describeWaits(status.verdicts)", status(), "what a step of each rank consists of"),
     ("describeWaits(status.verdicts)", status(verdicts__stragglers=[RANK]), "rep_3 holds the others up"),
-    ("describeWaits(status.verdicts)", status(verdicts__stragglers=[RANK], verdicts__hangs=[{**RANK, "instance": "rep_1"}]), "rep_1, rep_3 hold the others up"),
+    ("describeWaits(status.verdicts)", status(verdicts__stragglers=[RANK, {**RANK, "instance": "rep_1"}]), "rep_3, rep_1 hold the others up"),
+    ("describeWaits(status.verdicts)", status(verdicts__hangs=[RANK]), "what a step of each rank consists of"),
 ]
 MODULES = {
     "health": "summary, shortened, describeRest, timeText, sinceOf, keptText",

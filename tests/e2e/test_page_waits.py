@@ -73,8 +73,11 @@ def test_the_page_says_who_waits_for_whom(job, browse):
     assert not browser.run("return document.querySelector('#waits').open")
 
     os.kill(pid, signal.SIGSTOP)
-    hang = r"trainer rep_2: (in data|in forward|in none of its phases|stopped by a signal in sync) since step \d+, \d+ s; 2 others wait in sync"
+    hang = r"trainer rep_2 hangs( in data| in forward| outside of its phases|: stopped by a signal in sync) since step \d+, \d+ s; 2 others wait in sync"
     wait_until(lambda: says(hang), "the hang")
+    assert browser.text("#health-more").startswith("Look at: ")
+    assert not browser.run("return document.querySelector('#waits').checkVisibility()"), "the steps of before the hang"
+    assert "equally fast" not in browser.text("#tile-speed")
     os.kill(pid, signal.SIGCONT)
     wait_until(lambda: browser.run(VERDICTS) == [], "the end of the hang")
     assert browser.complaints() == []

@@ -93,7 +93,7 @@ function showDelivery(delivery) {
   setText(byId('delivery'), delivery ? `Delivery: ${delivery.text}${last}` : '');
 }
 
-// With a trouble, whose time stands beside it, the state is named, too.
+// With a trouble or a standstill, whose time stands beside it, the state is named, too.
 export function timeText({ health: { state, since_ms: since }, now_ms: now }, hasTroubles) {
   if (since === null) return '';
   if (OVER.includes(state)) return `${hasTroubles ? `${state} ` : ''}at ${moment(since)}`;
@@ -106,8 +106,8 @@ let shown = '';
 function showTroubles(status, troubles) {
   const chosen = choose(troubles);
   const rest = describeRest(status, troubles, chosen);
-  // The text of these two changes with each step.
-  const isCounted = ({ kind }) => kind === 'slow' || kind === 'hung';
+  // The text of these changes with each step.
+  const isCounted = ({ kind }) => ['slow', 'hung', 'job_hung'].includes(kind);
   const keyOf = (trouble) => [trouble.kind, trouble.role, trouble.instance, isCounted(trouble) || trouble.text, trouble.since_ms];
   const key = JSON.stringify([chosen.map(keyOf), rest]);
   const [worst, ...others] = chosen;
@@ -122,7 +122,7 @@ function showTroubles(status, troubles) {
   byId('health-worst').hidden = !worst;
   // What the headline leaves out.
   const isWhole = worst?.headline === shortened(worst?.headline ?? '');
-  const more = !worst ? '' : !isWhole ? titled(worst.text) : worst.text.slice(worst.headline.length).replace(/^(; | )/, '');
+  const more = !worst ? '' : !isWhole ? titled(worst.text) : worst.text.slice(worst.headline.length).replace(/^(; |\. | )/, '');
   setText(byId('health-more'), more);
   byId('health-more').hidden = more === '';
 }
@@ -135,9 +135,10 @@ export function showHealth(status) {
   const bad = BAD.includes(state) || troubles.some(({ kind }) => kind !== 'interrupted' && kind !== 'lost');
   const element = byId('health');
   element.hidden = false;
-  element.className = `health ${bad ? 'bad' : state === 'waiting' ? '' : 'good'}`;
+  const stands = health.standstill_seconds !== null;
+  element.className = `health ${bad ? 'bad' : stands ? 'still' : state === 'waiting' ? '' : 'good'}`;
   setText(byId('health-state'), health.title);
-  setText(byId('health-since'), timeText(status, troubles.length > 0));
+  setText(byId('health-since'), timeText(status, troubles.length > 0 || stands));
   setText(byId('health-text'), health.text);
   byId('health-text').hidden = health.text === '';
   byId('health-kept').hidden = true;

@@ -23,10 +23,14 @@ export function progressTile({ health, progress }) {
 }
 
 // What counts most: samples, tokens, steps, or the counter that stands for them.
-function speedsOf({ progress, throughput }) {
-  const known = ['samples', 'tokens', 'steps'].filter((what) => progress && progress[`${what}_per_second`] !== null);
+const COUNTED = ['samples', 'tokens', 'steps'];
+const countedBy = ({ progress }) => COUNTED.filter((what) => progress && progress[`${what}_per_second`] !== null);
+
+function speedsOf(status, goesOn) {
+  const { progress, throughput } = status;
+  const known = countedBy(status);
   if (known.length > 0) return known.map((what) => per(progress[`${what}_per_second`], what));
-  return throughput ? [number(throughput.now, '', true)] : [];
+  return throughput ? [number(goesOn ? throughput.now : throughput.last_10m, '', true)] : [];
 }
 
 // The mean is of ten minutes, or of the history if that is shorter.
@@ -36,14 +40,14 @@ const lastMinutes = ({ history, now_ms: now }) => duration(Math.min(600, (now - 
 export function speedTile(status) {
   const { throughput, health, history, now_ms: at } = status;
   const goesOn = GOES_ON.includes(health.state);
-  if (!goesOn) {
-    if (!throughput) return ['not known', health.state === 'waiting' ? NO_RANK : COUNT, 'unknown'];
-    const [, counted] = throughput.name.match(/^persia_progress_(.*)_total$/) ?? [];
-    const speed = counted ? per(throughput.last_10m, counted) : number(throughput.last_10m, '', true);
-    return [speed, `${counted ? '' : `${throughput.name} `}of all ranks together, in the last ${lastMinutes(status)}`, ''];
-  }
-  const [first, ...others] = speedsOf(status);
+  const [first, ...others] = speedsOf(status, goesOn);
   const ranks = status.verdicts.text;
+  if (!goesOn) {
+    if (first === undefined) return ['not known', health.state === 'waiting' ? NO_RANK : [COUNT, ranks].filter(Boolean).join('\n'), 'unknown'];
+    const last = `in the last ${lastMinutes(status)}`;
+    const speeds = countedBy(status).length > 0 ? [...others, last] : [`${throughput.name} of all ranks together`, last];
+    return [first, [speeds.join(', '), ranks].filter(Boolean).join('\n'), ''];
+  }
   const isHeldUp = status.verdicts.stragglers.length > 0 || throughput?.slowest;
   if (first === undefined) {
     return ['not known', [COUNT, ranks].filter(Boolean).join('\n'), isHeldUp ? 'bad' : 'unknown'];

@@ -58,25 +58,25 @@ function place(verdict, narrow) {
   byId('waits').open = verdict && !narrow;
 }
 
-export function describeWaits({ stragglers, hangs }) {
-  const names = [...hangs, ...stragglers].map(({ instance }) => instance);
+export function describeWaits({ stragglers }) {
+  const names = stragglers.map(({ instance }) => instance);
   return names.length === 0 ? 'what a step of each rank consists of' : `${names.join(', ')} ${names.length === 1 ? 'holds' : 'hold'} the others up`;
 }
 
-// The ranks that the others wait for are in the headline. `narrow`: on a phone the bars stay folded.
+// The ranks that the others wait for are in the headline. Of ranks that hang or stand still, there are no steps to show. `narrow`: on a
+// phone the bars stay folded.
 export function showWaits({ verdicts }, narrow) {
-  const { stragglers, hangs, ranks } = verdicts;
-  const found = [...hangs, ...stragglers];
-  place(found.length > 0, narrow);
+  const { stragglers, ranks } = verdicts;
+  place(stragglers.length > 0, narrow);
   byId('waits').hidden = ranks.length < 2;
   setText(byId('waits-count'), describeWaits(verdicts));
-  const ranksKey = JSON.stringify([ranks, found.map(({ role, instance }) => [role, instance])]);
+  const ranksKey = JSON.stringify([ranks, stragglers.map(({ role, instance }) => [role, instance])]);
   if (ranksKey === shownRanks) return;
   shownRanks = ranksKey;
   const sum = ({ seconds_per_step: phases }) => Object.values(phases).reduce((total, seconds) => total + seconds, 0);
   const longest = Math.max(0, ...ranks.map(sum));
   const roles = new Set(ranks.map(({ role }) => role)).size;
-  const isSlow = (rank) => found.some(({ role, instance }) => role === rank.role && instance === rank.instance);
+  const isSlow = (rank) => stragglers.some(({ role, instance }) => role === rank.role && instance === rank.instance);
   setChildren(byId('waits-ranks'), ranks.map((rank) => makeRow(rank, longest, roles, isSlow(rank))));
   const phases = [...new Set(ranks.flatMap(({ seconds_per_step: of }) => Object.keys(of).filter((phase) => of[phase] > 0)))].sort(inOrder);
   setChildren(byId('waits-legend'), phases.map((phase) => make(`li.${classOf(phase)}`, {}, phase === SYNC ? 'sync: it waits for others' : phase)));

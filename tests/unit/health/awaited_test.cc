@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "health/phrases.h"
+
 namespace persia::agent {
 namespace {
 
@@ -19,6 +21,9 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+
+// Without where to look: job_sentences_test.cc has that.
+std::string HeadlineOf(const std::string& text) { return text.substr(0, text.find(kLookAt)); }
 
 class AwaitedTest : public ::testing::Test {
  protected:
@@ -42,7 +47,7 @@ class AwaitedTest : public ::testing::Test {
                                      return stopped_.contains(process.pid);
                                    }});
     std::vector<std::string> texts;
-    for (const AwaitedJudge::Verdict& verdict : judge_.verdicts()) texts.push_back(SentenceOf(verdict));
+    for (const AwaitedJudge::Verdict& verdict : judge_.verdicts()) texts.push_back(HeadlineOf(SentenceOf(verdict)));
     return texts;
   }
 
@@ -55,7 +60,7 @@ class AwaitedTest : public ::testing::Test {
 TEST_F(AwaitedTest, TheRankThatIsNotInSyncIsNamed) {
   for (const uint32_t rank : {0, 1, 2}) Set(rank, "sync", seconds(93));
   Set(3, "data", seconds(94));
-  EXPECT_THAT(Look(), ElementsAre("trainer rep_3: in data since step 812, 94 s; 3 others wait in sync"));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_3 hangs in data since step 812, 94 s; 3 others wait in sync"));
   EXPECT_EQ(judge_.verdicts()[0].waited, seconds(93));
   Set(3, "sync", seconds(0));
   EXPECT_THAT(Look(), IsEmpty());
@@ -66,7 +71,7 @@ TEST_F(AwaitedTest, NobodyIsNamedBeforeTheTimeOrIfNothingIsJudged) {
   Set(1, "data", seconds(1000));
   EXPECT_THAT(Look(), IsEmpty());
   Set(0, "sync", seconds(60));
-  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in data since step 812, 1000 s; 1 other waits in sync"));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_1 hangs in data since step 812, 1000 s; 1 other waits in sync"));
   EXPECT_THAT(Look(milliseconds(0)), IsEmpty());
 }
 
@@ -83,7 +88,7 @@ TEST_F(AwaitedTest, RanksThatTrainOnAreNotNamedAndDoNotHideTheOneThatStandsStill
     Set(3, "data", seconds(9), at);
     Set(4, "data", seconds(at), 13);
     EXPECT_THAT(Look(),
-                ElementsAre("trainer rep_4: in data since step 13, " + std::to_string(at) + " s; 2 others wait in sync"));
+                ElementsAre("trainer rep_4 hangs in data since step 13, " + std::to_string(at) + " s; 2 others wait in sync"));
   }
 }
 
@@ -107,21 +112,22 @@ TEST_F(AwaitedTest, ARankThatIsReplacedWhileItWaitsEndsNoHang) {
   EXPECT_THAT(Look(), SizeIs(1));
   for (const std::string phase : {"init", "sync"}) {
     Set(1, phase, seconds(3), std::nullopt);
-    EXPECT_THAT(Look(), ElementsAre("trainer rep_2: in data since step 812, 94 s; 1 other waits in sync")) << phase;
+    EXPECT_THAT(Look(), ElementsAre("trainer rep_2 hangs in data since step 812, 94 s; 1 other waits in sync")) << phase;
   }
 }
 
 TEST_F(AwaitedTest, ARankOutsideOfItsPhasesAndOneThatDoesNotNumberItsSteps) {
   Set(0, "sync", seconds(100), std::nullopt);
   Set(1, "other", seconds(101), std::nullopt);
-  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: in none of its phases, 101 s; 1 other waits in sync"));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_1 hangs outside of its phases, 101 s; 1 other waits in sync"));
 }
 
 TEST_F(AwaitedTest, OfRanksThatAllWaitTheStoppedOneIsNamed) {
   for (const uint32_t rank : {0, 1, 2}) Set(rank, "sync", seconds(70));
   EXPECT_THAT(Look(), IsEmpty());
   stopped_ = {101};
-  EXPECT_THAT(Look(), ElementsAre("trainer rep_1: stopped by a signal in sync since step 812, 70 s; 2 others wait in sync"));
+  EXPECT_THAT(Look(),
+              ElementsAre("trainer rep_1 hangs: stopped by a signal in sync since step 812, 70 s; 2 others wait in sync"));
   EXPECT_EQ(judge_.verdicts()[0].phase, "stopped");
   stopped_ = {100, 101, 102};
   EXPECT_THAT(Look(), IsEmpty());
@@ -133,11 +139,11 @@ TEST_F(AwaitedTest, OfRanksThatAllWaitTheStoppedOneIsNamed) {
 TEST_F(AwaitedTest, OfRanksThatAllWaitTheOneInAnotherStepIsNamed) {
   for (const uint32_t rank : {0, 1, 2}) Set(rank, "sync", seconds(70));
   Set(3, "sync", seconds(70), 813);
-  EXPECT_THAT(Look(), ElementsAre("trainer rep_3: in sync since step 813, 70 s; 3 others wait in sync of step 812"));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_3 hangs in sync since step 813, 70 s; 3 others wait in sync of step 812"));
   processes_.clear();
   Set(4, "sync", seconds(70), 813);
   Set(5, "sync", seconds(70));
-  EXPECT_THAT(Look(), ElementsAre("trainer rep_4: in sync since step 813, 70 s; 1 other waits in sync of step 812"));
+  EXPECT_THAT(Look(), ElementsAre("trainer rep_4 hangs in sync since step 813, 70 s; 1 other waits in sync of step 812"));
 }
 
 TEST_F(AwaitedTest, OtherRolesFurtherProcessesAndEndedOnesAreNotAwaited) {

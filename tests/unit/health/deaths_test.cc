@@ -250,7 +250,7 @@ TEST(DeathsTest, APlaceIsToldOnlyIfItIsKnown) {
   EXPECT_EQ(PlaceOf(DeathOf(EndBy("SIGSEGV"))), "");
   ProcessEnd end = EndBy("SIGSEGV");
   end.phase = "other";
-  EXPECT_EQ(PlaceOf(DeathOf(end)), "in none of its phases");
+  EXPECT_EQ(PlaceOf(DeathOf(end)), "outside of its phases");
   EXPECT_THAT(PlaceOf(DeathOf(end)), Not(HasSubstr("step")));
 }
 

@@ -22,6 +22,14 @@ namespace {
 using std::chrono::seconds;
 using Texts = std::vector<std::string>;
 
+constexpr char kLookAtRepOne[] =
+    ". Look at: its stacks: py-spy dump --pid 102; with PERSIA_METRICS_STACKS=1 in its environment, they are an event.";
+constexpr char kLookAtRanks[] =
+    ". Look at: the stacks of the ranks: py-spy dump --pid PID; with PERSIA_METRICS_STACKS=1 in their environment, they are "
+    "events.";
+
+std::string LookedAt(const std::string& text, const char* look_at) { return text + look_at; }
+
 // A job of three ranks that has been running for 100 seconds.
 class RunningJob : public JobHealthTest {
  public:
@@ -83,36 +91,42 @@ const std::vector<SentencesOfJob>& SentencesOfJobs() {
          for (const uint32_t rank : {0, 2}) job.Phase(rank, "forward", 812);
          job.Run(seconds(60), {0, 2});
        },
-       {"trainer rep_1 hangs: none of its metrics has changed for 60 s, while others of its job go on"},
-       {"hung: trainer rep_1 hangs"}},
+       {LookedAt("trainer rep_1 hangs: none of its metrics has changed for 60 s, while others of its job go on",
+                 kLookAtRepOne)},
+       {LookedAt("hung: trainer rep_1 hangs", kLookAtRepOne)}},
       {[](RunningJob& job) {
          job.Phase(1, "data", 812);
          job.Run(seconds(60), {0, 2});
          job.Run(seconds(10), {0, 1, 2});
        },
-       {"trainer rep_1 hangs: none of its metrics has changed for 60 s, while others of its job go on; it has been in data for "
-        "94 s, in "
-        "step 812",
+       {LookedAt("trainer rep_1 hangs: none of its metrics has changed for 60 s, while others of its job go on; it has been in "
+                 "data for 94 s, in step 812",
+                 kLookAtRepOne),
         "trainer rep_1 goes on"},
        {}},
       {[](RunningJob& job) { job.Run(seconds(60)); },
-       {"the job hangs: no metric of any process has changed for 60 s"},
-       {"job_hung: no metric of any process has changed for 60 s"}},
+       {LookedAt("the job hangs: no metric of any process has changed for 60 s", kLookAtRanks)},
+       {LookedAt("job_hung: no metric of any process has changed for 60 s", kLookAtRanks)}},
+      {[](RunningJob& job) { job.Run(seconds(90)); },
+       {LookedAt("the job hangs: no metric of any process has changed for 60 s", kLookAtRanks)},
+       {LookedAt("job_hung: no metric of any process has changed for 90 s", kLookAtRanks)}},
       {[](RunningJob& job) {
          job.Run(seconds(60));
          job.Run(seconds(10), {0, 1, 2});
        },
-       {"the job hangs: no metric of any process has changed for 60 s", "the job goes on"},
+       {LookedAt("the job hangs: no metric of any process has changed for 60 s", kLookAtRanks), "the job goes on"},
        {}},
       {[](RunningJob& job) {
          for (const uint32_t rank : {0, 2}) job.Phase(rank, "sync", 812);
          job.Phase(1, "other", 812);
          job.Run(seconds(60));
        },
-       {"the job hangs: no metric of any process has changed for 60 s; trainer rep_1 has been in none of its phases for 94 s, "
-        "in step 812; "
-        "2 wait in sync"},
-       {"job_hung: trainer rep_1 has been in none of its phases for 94 s, in step 812; 2 wait in sync"}},
+       {LookedAt(
+           "the job hangs: no metric of any process has changed for 60 s; trainer rep_1 has been outside of its phases for "
+           "94 s, in step 812; 2 wait in sync",
+           kLookAtRanks)},
+       {LookedAt("job_hung: trainer rep_1 has been outside of its phases for 94 s, in step 812; 2 wait in sync",
+                 kLookAtRanks)}},
       {[](RunningJob& job) {
          for (int i = 0; i < 3; ++i) {
            job.Replace(1, "exit_0");
@@ -201,21 +215,29 @@ TEST(JobSentences, OfVerdicts) {
   slow.waiting = 1;
   EXPECT_EQ(
       SentenceOf(slow),
-      "trainer rep_3: 0.12 s longer in none of its phases than the others in each step of 12 s; 1 other waits for it in sync");
+      "trainer rep_3: 0.12 s longer outside of its phases than the others in each step of 12 s; 1 other waits for it in sync");
+  EXPECT_EQ(SentenceOf(RankReport::Slowest{slow, seconds(245)}),
+            "trainer rep_3 was the slowest rank: for 245 s, it was 0.12 s longer outside of its phases than the others in each "
+            "step of 12 s");
+  const std::string look_at = kLookAtRepOne;
   AwaitedJudge::Verdict awaited{};
+  std::get<3>(awaited.rank) = 102;
   awaited.identity = TrainerThree();
   awaited.phase = "data";
   awaited.in_phase = seconds(94);
   awaited.waiting = 3;
-  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3: in data, 94 s; 3 others wait in sync");
+  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3 hangs in data, 94 s; 3 others wait in sync" + look_at);
   awaited.step = 812;
-  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3: in data since step 812, 94 s; 3 others wait in sync");
+  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3 hangs in data since step 812, 94 s; 3 others wait in sync" + look_at);
   awaited.phase = kStoppedPhase;
   awaited.waiting = 1;
-  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3: stopped by a signal in sync since step 812, 94 s; 1 other waits in sync");
+  EXPECT_EQ(SentenceOf(awaited),
+            "trainer rep_3 hangs: stopped by a signal in sync since step 812, 94 s; 1 other waits in sync. Look at: the sender "
+            "of the signal; kill -CONT 102 lets it go on.");
   awaited.phase = "sync";
   awaited.steps = 813;
-  EXPECT_EQ(SentenceOf(awaited), "trainer rep_3: in sync since step 812, 94 s; 1 other waits in sync of step 813");
+  EXPECT_EQ(SentenceOf(awaited),
+            "trainer rep_3 hangs in sync since step 812, 94 s; 1 other waits in sync of step 813" + look_at);
 }
 
 TEST(JobSentences, OfValuesAndSharedRanks) {

@@ -18,6 +18,7 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 class RankVerdictsTest : public ::testing::Test {
  protected:
@@ -97,7 +98,8 @@ TEST_F(RankVerdictsTest, AHangIsReportedOnceAndTakenBackOnce) {
   Train(0, 0);
   for (int i = 0; i < 9; ++i) Hang(2, seconds(10));
   EXPECT_THAT(Events(), ElementsAre("rank_awaited"));
-  EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_2: in data since step 10, 60 s; 2 others wait in sync"));
+  EXPECT_THAT(log_->Messages(),
+              ElementsAre(StartsWith("trainer rep_2 hangs in data since step 10, 60 s; 2 others wait in sync. Look at: ")));
   ASSERT_THAT(verdicts_.report()->awaited, SizeIs(1));
   EXPECT_EQ(verdicts_.report()->awaited[0].verdict.waited, seconds(90));
   log_.emplace();
@@ -113,6 +115,53 @@ TEST_F(RankVerdictsTest, AStragglerThatHangsStaysOne) {
   for (int i = 0; i < 20; ++i) Hang(1, seconds(10));
   EXPECT_THAT(Events(), ElementsAre("rank_awaited"));
   EXPECT_THAT(verdicts_.report()->stragglers, SizeIs(1));
+}
+
+TEST_F(RankVerdictsTest, ARoleThatStandsStillIsToldWithItsPhases) {
+  for (int i = 0; i < 20; ++i) Train(0, 0);
+  EXPECT_FALSE(verdicts_.report()->StandsStill("trainer"));
+  for (int i = 0; i < 3; ++i) Hang(2, seconds(10));
+  ASSERT_THAT(verdicts_.report()->standstills, SizeIs(1));
+  EXPECT_EQ(verdicts_.report()->standstills[0].unmoved, seconds(30));
+  EXPECT_EQ(verdicts_.report()->standstills[0].where, "trainer rep_2 has been in data for 30 s, in step 200; 2 wait in sync");
+  EXPECT_TRUE(verdicts_.report()->job_stands && verdicts_.report()->numbers_steps);
+  EXPECT_TRUE(verdicts_.report()->StandsStill("trainer"));
+  EXPECT_FALSE(verdicts_.report()->StandsStill("server"));
+  for (WorkerProcess& process : processes_) process.phase = "eval";
+  Pass(seconds(10));
+  EXPECT_EQ(verdicts_.report()->standstills[0].where, "each rank is in eval");
+  processes_[0].phase = "data";
+  Pass(seconds(10));
+  EXPECT_EQ(verdicts_.report()->standstills[0].where, "");
+}
+
+TEST_F(RankVerdictsTest, ARankThatStandsStillAlone) {
+  for (int i = 0; i < 20; ++i) Train(0, 0);
+  for (int i = 0; i < 3; ++i) {
+    for (const size_t rank : {0, 1}) *processes_[rank].step += 10;
+    Pass(seconds(10));
+  }
+  EXPECT_THAT(verdicts_.report()->standstills, IsEmpty());
+  ASSERT_THAT(verdicts_.report()->standing, SizeIs(1));
+  EXPECT_EQ(verdicts_.report()->standing[0].identity, processes_[2].identity);
+  EXPECT_TRUE(verdicts_.report()->StandsStill("trainer"));
+}
+
+TEST_F(RankVerdictsTest, TheSlowestRankIsKnownAfterItsVerdictHasEnded) {
+  for (int i = 0; i < 20; ++i) Train(0, 0);
+  EXPECT_FALSE(verdicts_.report()->slowest);
+  for (int i = 0; i < 40; ++i) Train(1, 4);
+  for (int i = 0; i < 10; ++i) Hang(1, seconds(10));
+  ASSERT_TRUE(verdicts_.report()->slowest);
+  const auto time = verdicts_.report()->slowest->time;
+  EXPECT_GT(time, seconds(100));
+  EXPECT_LT(time, seconds(400)) << "without the time in which nothing moved";
+  for (int i = 0; i < 20; ++i) Train(1, 0);
+  for (WorkerProcess& process : processes_) process.alive = false;
+  Pass(seconds(10));
+  EXPECT_THAT(verdicts_.report()->stragglers, IsEmpty());
+  EXPECT_EQ(verdicts_.report()->slowest->verdict.identity, processes_[1].identity);
+  EXPECT_EQ(verdicts_.report()->slowest->verdict.phase, "data");
 }
 
 TEST_F(RankVerdictsTest, TheReportHasWhatEachRankDoes) {
@@ -131,7 +180,7 @@ TEST_F(RankVerdictsTest, NumbersAreShort) {
   verdict.step_seconds = 123.4;
   verdict.waiting = 1;
   EXPECT_EQ(SentenceOf(verdict),
-            "trainer rep_0: 0.012 s longer in none of its phases than the others in each step of 123 s; 1 other waits for it "
+            "trainer rep_0: 0.012 s longer outside of its phases than the others in each step of 123 s; 1 other waits for it "
             "in sync");
 }
 

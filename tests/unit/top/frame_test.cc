@@ -97,11 +97,16 @@ TEST(BuildFrame, JobsThatEndedAreLastAndTheWorstIsFirst) {
   JobStatus well = *running.status;
   well.text = "all workers are well";
   running.status = std::make_shared<JobStatus>(well);
+  AgentView still = running;
+  well.text = "no step for 15 s";
+  well.stands_still = true;
+  still.status = std::make_shared<JobStatus>(well);
   const std::vector<AgentView> agents = {
       ended,
       in_state(ShownJobState::kFinished, "Finished, exit 0"),
       in_state(ShownJobState::kWaiting, "Waiting"),
       running,
+      still,
       in_state(ShownJobState::kRunning, "Running", {"loss is NaN on trainer rep_3, since step 301"}),
       in_state(ShownJobState::kDegraded, "Degraded"),
       {.name = "c:19091", .problem = "connection refused", .answered = true},
@@ -110,12 +115,13 @@ TEST(BuildFrame, JobsThatEndedAreLastAndTheWorstIsFirst) {
   };
   EXPECT_EQ(
       TextOf(BuildFrame(agents, {}, {.width = 130, .height = 0})),
-      R"(top  9 jobs: 1 failed, 1 hung, 1 no answer, 1 degraded, 2 running, 1 waiting, 1 finished, 1 ended  0/0 ranks up  by state
+      R"(top  10 jobs: 1 failed, 1 hung, 1 no answer, 1 degraded, 3 running, 1 waiting, 1 finished, 1 ended  0/0 ranks up  by state
 RANK                                     STATE    SINCE   MEMORY    CPU RESTARTS LAST EXIT
 Failed, exit 3  FAILED, EXIT 3 3m12s  trainer rep_1 died: SIGSEGV
 Hung  HUNG 3m12s
 c:19091  NO ANSWER  connection refused
 Degraded  DEGRADED 3m12s
+Running  RUNNING 3m12s  no step for 15 s
 Running  RUNNING 3m12s  loss is NaN on trainer rep_3, since step 301
 Running  RUNNING 3m12s  all workers are well
 Waiting  WAITING 3m12s

@@ -36,6 +36,9 @@ TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
   EXPECT_EQ(rank.state, RankState::kDied);
   EXPECT_EQ(rank.restarts, 3U);
   EXPECT_FALSE(rank.is_rank);
+  EXPECT_FALSE(status.value().stands_still);
+  const auto still = ParseJobStatus(Answer(R"("health": {"state": "running", "standstill_seconds": 15.5}, "workers": [])"));
+  EXPECT_TRUE(still.value().stands_still);
   const auto slow = ParseJobStatus(Answer(R"("workers": [{"state": "running", "up": true, "slow": true}])"));
   EXPECT_EQ(slow.value().ranks[0].state, RankState::kSlow);
   EXPECT_EQ(rank.resident_bytes, std::nullopt);

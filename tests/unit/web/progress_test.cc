@@ -40,8 +40,8 @@ class ProgressTest : public ::testing::Test {
     snapshot->layout = std::move(layout);
     history_.push_back({seconds * 1000, std::move(snapshot)});
   }
-  [[nodiscard]] Progress Found() const {
-    const auto found = ProgressOf(history_);
+  [[nodiscard]] Progress Found(bool is_over = false) const {
+    const auto found = ProgressOf(history_, is_over);
     EXPECT_TRUE(found);
     return found.value_or(Progress{});
   }
@@ -103,7 +103,38 @@ TEST_F(ProgressTest, OfAJobThatIsOverTheLastStepIsKnown) {
   EXPECT_EQ(progress.step, 160);
   EXPECT_EQ(progress.planned_steps, 1000);
   EXPECT_EQ(progress.remaining_seconds, std::nullopt);
-  EXPECT_EQ(progress.steps_per_second, std::nullopt);
+  EXPECT_EQ(progress.steps_per_second, std::nullopt) << "not over: all are replaced, for example";
+}
+
+TEST_F(ProgressTest, TheSpeedOfAJobThatIsOverIsThatOfTheJobToo) {
+  Add(0, {{kSteps, {0, 0}}, {kSamples, {0, 0}}});
+  Add(100, {{kSteps, {2000, 2100}}, {kSamples, {4000, 4200}}});
+  Add(200, {{kSteps, {4000, 4100}},
+            {kSamples, {8000, 8200}},
+            {kStep, {4000, 4100}},
+            {kPlanned, {9000, 9000}},
+            {"persia_process_up", {0, 0}}});
+  const Progress progress = Found(true);
+  EXPECT_EQ(progress.steps_per_second, 20.5) << "of a rank, over its last ten minutes, not of both together";
+  EXPECT_EQ(progress.samples_per_second, 81);
+  EXPECT_EQ(progress.remaining_seconds, std::nullopt);
+}
+
+TEST_F(ProgressTest, AJobThatStandsStillDoesNothingPerSecond) {
+  Add(0, {{kSteps, {100, 100}}});
+  Add(30, {{kSteps, {160, 160}}, {kStep, {160, 160}}, {kPlanned, {1000, 1000}}});
+  std::optional<Progress> progress = Found();
+  std::optional<Throughput> throughput =
+      Throughput{.name = kSteps, .now = 4, .last_10m = 4, .ranks = {{{"trainer", "rep_0"}, 2}}};
+  EXPECT_TRUE(progress->remaining_seconds);
+  StandStill(progress, throughput);
+  EXPECT_EQ(progress->steps_per_second, 0);
+  EXPECT_EQ(progress->samples_per_second, std::nullopt) << "it counts none";
+  EXPECT_EQ(progress->remaining_seconds, std::nullopt);
+  EXPECT_EQ(progress->step, 160);
+  EXPECT_EQ(throughput->now, 0);
+  EXPECT_EQ(throughput->last_10m, 4);
+  EXPECT_EQ(throughput->ranks.begin()->second, 0);
 }
 
 TEST_F(ProgressTest, TheLastStepIsTheEnd) {

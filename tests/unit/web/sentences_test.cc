@@ -74,6 +74,16 @@ struct Job {
     ranks.awaited = {{verdict, {}}};
     return *this;
   }
+  Job& Standstill(int unmoved, const std::string& where, bool of_all = true) {
+    ranks.standstills = {{"trainer", seconds(unmoved), where}};
+    ranks.job_stands = of_all;
+    ranks.numbers_steps = true;
+    return *this;
+  }
+  Job& Standing(int number) {
+    ranks.standing.push_back({Rank(number), seconds(25), {}});
+    return *this;
+  }
   Job& Loss(std::optional<double> step, size_t others = 0) {
     not_finite.families = {{{"my_app_loss", Rank(3), {}, "NaN", {}, step}, others}};
     return *this;
@@ -106,7 +116,9 @@ Sentences TextsOf(const Job& job) {
 
 constexpr char kSlow[] =
     "trainer rep_3: 0.1 s longer in data than the others in each step of 0.5 s; 3 others wait for it in sync";
-constexpr char kAwaited[] = "trainer rep_3: in data since step 812, 94 s; 3 others wait in sync";
+constexpr char kAwaited[] =
+    "trainer rep_3 hangs in data since step 812, 94 s; 3 others wait in sync. Look at: its stacks: py-spy dump --pid 0; with "
+    "PERSIA_METRICS_STACKS=1 in its environment, they are an event.";
 constexpr char kSlowest[] = "trainer rep_3 is slower than the others: 2.5 /s, the median is 8.2 /s";
 
 TEST(TitleOf, HasTheStateAndTheExitCodeOfTheEnd) {
@@ -146,6 +158,15 @@ TEST(ReasonsOf, HasEachReasonOnce) {
       {Job().LosesValues(), {kLost}},
       {Job().LosesValues().Straggler().Loss({}), {"my_app_loss is NaN on trainer rep_3", kSlow, kLost}},
       {Job().Over(JobState::kFinished, 0).LosesValues(), {kLost}},
+      {Job().Standing(2), {"trainer rep_2 has made no step for 25 s, while others go on"}},
+      // What was measured before says nothing of ranks that stand still or hang.
+      {Job().Standing(3).Straggler().Slowest(), {"trainer rep_3 has made no step for 25 s, while others go on"}},
+      {Job().Standstill(15, "").Straggler().Slowest(), {}},
+      {Job().Awaited().Straggler().Slowest(), {kAwaited}},
+      {Job().Standing(3).Worker("trainer", 3, WorkerState::kHung).Because("hung", "trainer rep_3 hangs"),
+       {"trainer rep_3 hangs"}},
+      {Job().Because("job_hung", "no metric of any process has changed for 60 s", {}).Over(JobState::kHung, {}).Straggler(),
+       {"no metric of any process has changed for 60 s"}},
       // Of a job that is over, no rank is judged.
       {Job().Over(JobState::kFinished, 0).Straggler().Slowest().Awaited(), {}},
       {Job().Over(JobState::kFinished, 0).Loss(301), {"my_app_loss is NaN on trainer rep_3, since step 301"}},
@@ -161,7 +182,8 @@ TEST(ReasonsOf, AreAtARank) {
   EXPECT_EQ(reasons[1].kind, "slow");
 }
 
-TEST(HeadlineOf, IsTheFirstClauseOfADeath) {
+TEST(HeadlineOf, IsTheFirstClauseOfADeathAndAHangWithoutWhereToLook) {
+  EXPECT_EQ(HeadlineOf({"hung", kAwaited}), "trainer rep_3 hangs in data since step 812, 94 s; 3 others wait in sync");
   EXPECT_EQ(HeadlineOf({"died", kDeath}), "trainer rep_3 died: SIGKILL");
   EXPECT_EQ(HeadlineOf({"died", "trainer rep_3 died: exit code 1"}), "trainer rep_3 died: exit code 1");
   EXPECT_EQ(HeadlineOf({"slow", kSlow}), kSlow);
@@ -188,6 +210,21 @@ TEST(SituationOf, IsOfAJobWithoutReasons) {
             "all workers are well");
 }
 
+TEST(SituationOf, IsThatNothingMovesUntilAHangIsJudged) {
+  const auto said = [](const Job& job) { return SituationOf(job.Status()); };
+  EXPECT_EQ(said(Job().Standstill(15, "")), "no step for 15 s");
+  EXPECT_EQ(said(Job().Standstill(15, "each rank is in eval")), "no step for 15 s; each rank is in eval");
+  EXPECT_EQ(said(Job().Standstill(15, "", false)), "no step of any trainer for 15 s");
+  EXPECT_EQ(said(Job().Standstill(15, "").Loss({})), "no step for 15 s") << "beside a reason";
+  EXPECT_EQ(said(Job().Standstill(15, "").Because("died", kDeath)), "no step for 15 s");
+  EXPECT_EQ(said(Job().Standstill(90, "").Because("hung", "trainer rep_2 hangs", 2)), "");
+  EXPECT_EQ(said(Job().Standstill(90, "").Awaited()), "");
+  EXPECT_EQ(said(Job().Standstill(90, "").Over(JobState::kFinished, 0)), "");
+  Job without_steps = Job().Standstill(15, "");
+  without_steps.ranks.numbers_steps = false;
+  EXPECT_EQ(said(without_steps), "no change of a metric for 15 s");
+}
+
 TEST(ComparisonOf, IsSaidOnlyIfItIsKnown) {
   using enum WorkerState;
   const auto said = [](const Job& job) { return ComparisonOf(job.Status()); };
@@ -204,6 +241,14 @@ TEST(ComparisonOf, IsSaidOnlyIfItIsKnown) {
   EXPECT_EQ(said(Job().Worker("trainer", 4, kRunning)), "") << "it is not judged";
   EXPECT_EQ(said(Job().Worker("trainer", 3, kExited)), "") << "one that is judged has ended";
   EXPECT_EQ(said(Job().Over(JobState::kFinished, 0).Slowest()), "");
+  EXPECT_EQ(said(Job().Over(JobState::kHung, {})), "");
+  EXPECT_EQ(said(Job().Standstill(15, "")), "");
+  EXPECT_EQ(said(Job().Standing(3).Straggler()), "");
+  EXPECT_EQ(said(Job().Awaited()), "");
+  Job over = Job().Straggler().Over(JobState::kFailed, 1);
+  over.ranks.slowest = {over.ranks.stragglers[0].verdict, seconds(245)};
+  EXPECT_EQ(said(over),
+            "trainer rep_3 was the slowest rank: for 245 s, it was 0.1 s longer in data than the others in each step of 0.5 s");
   Job job;
   job.ranks.judged.clear();
   EXPECT_EQ(said(job), "") << "without phases";

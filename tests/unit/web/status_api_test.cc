@@ -96,7 +96,7 @@ TEST(AnswerStatus, HasWhoWaitsForWhom) {
       .identity = rank(3), .phase = "data", .seconds_per_step = 0.125, .step_seconds = 0.5, .waiting = 3};
   report.stragglers.push_back({slow, since});
   AwaitedJudge::Verdict awaited{};
-  awaited.identity = rank(3);
+  awaited.identity = {"dlrm", {{"instance", "rep_3"}, {"role", "server"}}};
   awaited.phase = "data";
   awaited.in_phase = seconds(94);
   awaited.step = 812;
@@ -116,12 +116,32 @@ TEST(AnswerStatus, HasWhoWaitsForWhom) {
       R"("since_ms":999000000})");
   EXPECT_EQ(
       verdicts["hangs"][0].dump(),
-      R"({"role":"trainer","instance":"rep_3","text":"trainer rep_3: in data since step 812, 94 s; 3 others wait in sync",)"
+      R"({"role":"server","instance":"rep_3","text":"server rep_3 hangs in data since step 812, 94 s; 3 others wait in sync. )"
+      R"(Look at: its stacks: py-spy dump --pid 0; with PERSIA_METRICS_STACKS=1 in its environment, they are an event.",)"
       R"("phase":"data","step":812.0,"waited_seconds":93.0,"waiting":3,"since_ms":999000000})");
   EXPECT_EQ(verdicts["judged"].dump(), R"([{"role":"trainer","ranks":4,"measured":12,"needed":48,"undecided":true}])");
   ASSERT_EQ(verdicts["ranks"].size(), kRanksCompared) << "those that wait least";
   EXPECT_EQ(verdicts["ranks"][0].dump(),
             R"({"role":"trainer","instance":"rep_19","seconds_per_step":{"data":0.25,"sync":1.0}})");
+}
+
+TEST(AnswerStatus, OfARoleThatStandsStillThereAreNoStepsAndNoStragglers) {
+  AgentStatus status = Running();
+  RankReport report;
+  for (const char* role : {"server", "trainer"}) {
+    const Identity rank{"dlrm", {{"instance", "rep_0"}, {"role", role}}};
+    report.ranks.push_back({.identity = rank, .seconds_per_step = {{"sync", 1}}});
+    report.stragglers.push_back({{.identity = rank, .phase = "data"}, {}});
+  }
+  report.standstills = {{"trainer", milliseconds(15500), ""}};
+  status.ranks = std::make_shared<const RankReport>(report);
+  const Json json = Json::parse(AnswerStatus(status, nullptr, kNow).body);
+  ASSERT_EQ(json["verdicts"]["ranks"].size(), 1U);
+  EXPECT_EQ(json["verdicts"]["ranks"][0]["role"], "server");
+  ASSERT_EQ(json["verdicts"]["stragglers"].size(), 1U);
+  EXPECT_EQ(json["verdicts"]["stragglers"][0]["role"], "server");
+  EXPECT_EQ(json["health"]["standstill_seconds"], 15.5);
+  EXPECT_TRUE(Json::parse(AnswerStatus(Running(), nullptr, kNow).body)["health"]["standstill_seconds"].is_null());
 }
 
 TEST(AnswerStatus, HasTheValuesThatAreNoNumbers) {

@@ -8,6 +8,7 @@
 #include "app/gateway_setup.h"
 #include "base/task_threads.h"
 #include "web/deaths_json.h"
+#include "web/verdicts_json.h"
 
 namespace persia::agent {
 
@@ -123,7 +124,8 @@ RunSummary Agent::Summary() const {
                      .agent_version = setup_.version,
                      .seconds = Seconds(clock_.Now() - created_at_),
                      .goodput = InSeconds(*last.goodput),
-                     .deaths = DeathsJson(*last.health->deaths, setup_.attempt)};
+                     .deaths = DeathsJson(*last.health->deaths, setup_.attempt),
+                     .slowest = SlowestJson(last.ranks->slowest)};
   if (setup_.exec != nullptr) {
     const ExecRecord::State command = setup_.exec->state();
     summary.exit_code = command.exit_code;

@@ -135,6 +135,7 @@ Json SummaryJson(const RunSummary& summary) {
   }
   json["ranks"] = std::move(ranks);
   json["deaths"] = summary.deaths;
+  json["slowest"] = summary.slowest;
   return json;
 }
 
@@ -162,6 +163,7 @@ Result<RunSummary> ParseSummary(std::string_view text) {
       members.Note("deaths", "an array");
     }
   }
+  if (const auto slowest = json.find("slowest"); slowest != json.end()) summary.slowest = *slowest;
   const auto ranks = json.find("ranks");
   if (ranks == json.end() || !ranks->is_array()) members.Note("ranks", "an array");
   if (!members.error().empty()) return Error{members.error()};

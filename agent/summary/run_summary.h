@@ -31,6 +31,8 @@ struct RunSummary {
   GoodputInSeconds goodput = {};
   // As in GET /api/v1/status (web/API.md); read from a file, members of any kind.
   Json deaths = Json::array();
+  // The rank that was the straggler for longest, of the last agent of the run: an object; null: none was.
+  Json slowest = {};
 
   friend bool operator==(const RunSummary&, const RunSummary&) = default;
 };

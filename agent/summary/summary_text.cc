@@ -184,16 +184,18 @@ std::string TimeText(const Json& death) {
   return is_time && std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC: ", &utc) > 0 ? text : "";
 }
 
+// On one line; empty: there is none.
+std::string MemberText(const Json& object, const char* name) {
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found != object.end() && found->is_string() ? OneLine(found->get<std::string>()) : std::string();
+}
+
 // Each with its time and advice, if the file has them.
 std::string DeathsText(const Json& deaths) {
   std::string text;
   for (const Json& death : deaths) {
-    const auto member = [&](const char* name) {
-      const auto found = death.is_object() ? death.find(name) : death.end();
-      return found != death.end() && found->is_string() ? OneLine(found->get<std::string>()) : std::string();
-    };
-    if (const std::string what = member("text"); !what.empty()) text += TimeText(death) + what + '\n';
-    if (const std::string where = member("look_at"); !where.empty()) text += "  " + where + '\n';
+    if (const std::string what = MemberText(death, "text"); !what.empty()) text += TimeText(death) + what + '\n';
+    if (const std::string where = MemberText(death, "look_at"); !where.empty()) text += "  " + where + '\n';
   }
   return text;
 }
@@ -233,7 +235,9 @@ std::vector<std::string> SummaryLines(const RunSummary& summary) {
     separator = ", ";
   }
   if (without > 0) second += "; of the others " + DurationText(without);
-  return {std::move(first), std::move(second)};
+  std::vector<std::string> lines{std::move(first), std::move(second)};
+  if (std::string slowest = MemberText(summary.slowest, "text"); !slowest.empty()) lines.push_back(std::move(slowest));
+  return lines;
 }
 
 std::string SummaryTable(const std::string& name, const RunSummary& summary) {
@@ -242,6 +246,7 @@ std::string SummaryTable(const std::string& name, const RunSummary& summary) {
   if (!summary.goodput.ranks.empty() && !summary.goodput.Ratio()) {
     text += "\nNo rank marks phases: goodput, and what the ranks did in the time that is unmarked, are not known.\n";
   }
+  if (const std::string slowest = MemberText(summary.slowest, "text"); !slowest.empty()) text += "\n" + slowest + "\n";
   if (const std::string deaths = DeathsText(summary.deaths); !deaths.empty()) text += "\n" + deaths;
   return text;
 }

@@ -82,6 +82,17 @@ TEST(RunSummaryTest, WithoutMarksAndRestartsThereIsNoRatioAndNoRepair) {
   EXPECT_EQ(ParseSummary(WriteJson(json)).value(), summary);
 }
 
+TEST(RunSummaryTest, NamesTheSlowestRank) {
+  RunSummary summary = Sample();
+  EXPECT_TRUE(SummaryJson(summary)["slowest"].is_null());
+  summary.slowest = {{"text", "trainer rep_1 was the\nslowest rank"}, {"instance", "rep_1"}};
+  EXPECT_EQ(ParseSummary(WriteJson(SummaryJson(summary))).value(), summary);
+  EXPECT_EQ(SummaryLines(summary).at(2), "trainer rep_1 was the slowest rank");
+  EXPECT_THAT(SummaryTable("a.json", summary), HasSubstr("\n\ntrainer rep_1 was the slowest rank\n\n"));
+  summary.slowest = {{"text", 7}};
+  EXPECT_EQ(SummaryLines(summary).size(), 2U);
+}
+
 TEST(RunSummaryTest, UnknownMembersAreIgnored) {
   const auto read = ParseSummary(With("stragglers", Json::array({1, 2})));
   ASSERT_TRUE(read.ok()) << read.error();

@@ -112,6 +112,7 @@ Status Agent::Finish(RemoteWrite::Ending series) {
   targets.Run([&] { remote_.Finish(last, pace.last_push, pace.last_push_if_away, series); });
   const Status arrived = pusher_.Finish(last);
   targets.Join();
+  pages_.AwaitReaders();
   server_.reset();
   return arrived;
 }

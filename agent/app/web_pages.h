@@ -42,6 +42,8 @@ class WebPages {
   // The last collection is over: open pages are told how the job ended, before the server stops. `kept_page`: the file to which
   // the page is written then; empty: it is not kept.
   void End(std::string kept_page = "");
+  // REQUIRES: End has returned. The server still answers those pages.
+  void AwaitReaders() { end_.AwaitReaders(); }
   // The page with all that it would show now, as one HTML file.
   [[nodiscard]] std::string Report() const;
   // Of the newest collection (web/losses.h).

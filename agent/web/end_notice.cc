@@ -15,8 +15,14 @@ EndNotice::Outcome EndNotice::Await() {
 
 void EndNotice::End() {
   const MutexLock lock(mutex_);
+  if (!is_over_ && waiting_ > 0) read_at_ = std::chrono::steady_clock::now() + kReading;
   is_over_ = true;
   ended_.NotifyAll();
+}
+
+void EndNotice::AwaitReaders() {
+  const MutexLock lock(mutex_);
+  while (std::chrono::steady_clock::now() < read_at_) ended_.WaitUntil(mutex_, read_at_);
 }
 
 }  // namespace persia::agent

@@ -4,6 +4,7 @@
 //   EndNotice notice;
 //   notice.Await();      // in a request: until End, for kPatience at most
 //   notice.End();        // once the last collection is over, before the server stops
+//   notice.AwaitReaders();
 //
 // Thread safety: any method, from any thread. Outlives the server.
 #pragma once
@@ -23,11 +24,15 @@ class EndNotice {
   // Proxies end a request that has no answer after a minute.
   static constexpr std::chrono::seconds kPatience{25};
 
+  static constexpr std::chrono::seconds kReading{1};
+
   explicit EndNotice(std::chrono::milliseconds patience = kPatience) : patience_(patience) {}
 
   Outcome Await();
   // Answers all requests that wait, and all later ones at once.
   void End();
+  // If requests waited at the end: until kReading after it. Their pages load the charts of the end meanwhile.
+  void AwaitReaders();
 
  private:
   const std::chrono::milliseconds patience_;
@@ -35,6 +40,7 @@ class EndNotice {
   CondVar ended_;
   bool is_over_ PERSIA_GUARDED_BY(mutex_) = false;
   int waiting_ PERSIA_GUARDED_BY(mutex_) = 0;
+  std::chrono::steady_clock::time_point read_at_ PERSIA_GUARDED_BY(mutex_);
 };
 
 }  // namespace persia::agent

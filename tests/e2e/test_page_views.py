@@ -269,7 +269,9 @@ def test_an_open_page_is_told_how_the_job_ended_and_keeps_the_last_values(start,
     assert Path(re.fullmatch(kept, browser.text("#health-kept"))[1]).samefile(report)
     assert not browser.find("#banner").is_displayed() and not browser.run("return document.body.classList.contains('down')")
     assert browser.run("return document.title").startswith("!") == (exit_code != 0)
-    assert newest(browser, "my_app_steps_total") > 0
+    last = browser.run("return document.querySelector('#health-kept').innerText").removesuffix(".").split()[-1]
+    shown = "return new Date(arguments[0]).toLocaleTimeString([], {hourCycle: 'h23', hour: '2-digit', minute: '2-digit', second: '2-digit'})"
+    wait_until(lambda: browser.run(shown, newest(browser, "my_app_steps_total")) == last, "the chart to go on until the end")
     browser.run("window.dispatchEvent(new Event('visibilitychange'))")  # a poll that fails changes nothing
     assert browser.text("#health-state") == state
 

@@ -25,6 +25,7 @@ const RANGES = [
 const POINTS = 240;
 const MIN_SPAN_MS = 60000;
 const METADATA_EVERY_MS = 10000;
+const AFTER_END_MS = 5000;
 const narrow = matchMedia('(max-width: 560px)');
 
 let status = null;
@@ -32,6 +33,7 @@ let range = report === null ? 300 : Infinity;
 let zoom = null;
 let paused = false;
 let downSince = null;
+let hasEnded = false;
 let metadataAt = 0;
 let series = -1;
 
@@ -50,10 +52,11 @@ function updateWindow() {
   const now = status.now_ms;
   const [from, to] = zoom ?? [Math.max(now - range * 1000, Math.min(oldest ?? now, now - MIN_SPAN_MS)), now];
   const step = Math.ceil(Math.max(minStep(), (to - from) / POINTS));
-  // Multiples of the step: a point keeps its time from one answer to the next. Those of a report end when it was made.
-  const last = Math.min(to + step, now);
-  const end = report === null ? Math.floor(last / step) * step : last;
-  const start = Math.min(Math.floor(Math.max(from, oldest ?? from) / step) * step, end);
+  // Multiples of the step: a point keeps its time from one answer to the next. The last answer, and a report, have the last moment, too.
+  const shift = hasEnded || report !== null ? now % step : 0;
+  const whole = (time) => Math.floor((time - shift) / step) * step + shift;
+  const end = whole(Math.min(to + step, now));
+  const start = Math.min(whole(Math.max(from, oldest ?? from)), end);
   view.window = { start, end, step, from, to: zoom ? to : end };
 }
 
@@ -136,6 +139,7 @@ function showStatus() {
 async function poll() {
   const answer = await get('status', {}, { urgent: true });
   if (answer.run_id === status?.run_id && answer.now_ms < status.now_ms) return; // overtaken by that of the end
+  if (answer.run_id !== status?.run_id) hasEnded = false;
   status = answer;
   agentAnswered();
   showStatus();
@@ -151,11 +155,19 @@ async function poll() {
   }
   if (paused) return;
   updateWindow();
+  await pollEvents();
+  refreshCards();
+}
+
+function refreshCards() {
+  for (const card of view.cards) card.refresh();
+}
+
+async function pollEvents() {
   const newest = view.events.at(-1)?.timestamp;
   // From the millisecond before: the newest known one may have more events.
   const { events } = await get('events', { limit: MAX_EVENTS, ...(newest ? { since: newest - 1 } : {}) }, { urgent: true });
   addEvents(events);
-  for (const card of view.cards) card.refresh();
 }
 
 // A job whose agent is killed does not tell its end.
@@ -163,7 +175,12 @@ function awaitEnd() {
   new Worker('assets/end.js', { type: 'module' }).addEventListener('message', ({ data }) => {
     status = data;
     showStatus();
+    hasEnded = true;
     updateWindow();
+    // The agent answers for a second. A card that waits for an answer now is asked again.
+    pollEvents().catch(() => {});
+    for (const card of view.cards) card.loaded = '';
+    for (const wait of [0, 300, 600]) setTimeout(refreshCards, wait);
     agentDown();
   });
 }

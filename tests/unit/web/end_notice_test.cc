@@ -28,6 +28,33 @@ TEST(EndNotice, ThoseThatWaitAreToldOfTheEndAndLaterOnesAtOnce) {
   EXPECT_EQ(notice.Await(), Outcome::kEnded);
 }
 
+TEST(EndNotice, WithoutOpenPagesNoReaderIsAwaited) {
+  EndNotice notice(milliseconds(1));
+  EXPECT_EQ(notice.Await(), Outcome::kNotYet);
+  notice.End();
+  const auto before = std::chrono::steady_clock::now();
+  notice.AwaitReaders();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, EndNotice::kReading);
+}
+
+TEST(EndNotice, OpenPagesHaveTimeToReadTheEnd) {
+  EndNotice notice(kLong);
+  std::atomic<bool> is_over = false;
+  // The last of these requests is refused once all places are taken: then others wait.
+  std::vector<std::thread> waiting;
+  for (int i = 0; i <= EndNotice::kMostWaiting; ++i) {
+    waiting.emplace_back([&] {
+      if (notice.Await() != Outcome::kTooMany) return;
+      const auto before = std::chrono::steady_clock::now();
+      notice.End();
+      notice.AwaitReaders();
+      is_over = std::chrono::steady_clock::now() - before >= EndNotice::kReading;
+    });
+  }
+  for (std::thread& thread : waiting) thread.join();
+  EXPECT_TRUE(is_over);
+}
+
 TEST(EndNotice, WithoutAnEndTheAnswerComesInTime) {
   EndNotice notice(milliseconds(1));
   EXPECT_EQ(notice.Await(), Outcome::kNotYet);

@@ -4,19 +4,19 @@
 const TIMEOUT_MS = 60000; // of an agent, or of a proxy before it, that does not answer
 const AGAIN_MS = 5000;
 
-// The agent's last status; null: ask again; undefined: this agent does not tell, since it is of another version.
+// Whether to ask again: an agent of another version does not tell.
 async function ask() {
   const began = Date.now();
   try {
     const response = await fetch('../api/v1/end', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
-    if (response.status === 404) return undefined;
-    if (response.status === 200) return await response.json();
-    if (response.status === 204 && Date.now() - began > AGAIN_MS) return null;
+    if (response.status === 404) return false;
+    if (response.status === 200) postMessage(await response.json());
+    if (response.status === 204 && Date.now() - began > AGAIN_MS) return true;
   } catch {
     // The status tells the page whether the agent answers.
   }
   await new Promise((resolve) => { setTimeout(resolve, AGAIN_MS); });
-  return null;
+  return true;
 }
 
-for (let last = null; last !== undefined; last = await ask()) if (last !== null) postMessage(last);
+while (await ask());

@@ -25,7 +25,6 @@ const RANGES = [
 const POINTS = 240;
 const MIN_SPAN_MS = 60000;
 const METADATA_EVERY_MS = 10000;
-const AFTER_END_MS = 5000;
 const narrow = matchMedia('(max-width: 560px)');
 
 let status = null;

@@ -43,9 +43,6 @@ struct persia_metrics_gauge_t {
 struct persia_metrics_scope_t {
   metrics::testing::Scope scope;
 };
-struct persia_metrics_scope_entered_t {
-  metrics::testing::Scope::Entered entered;
-};
 struct persia_metrics_info_t {
   std::optional<metrics::Info> info = std::nullopt;  // none if memory ran out
 };
@@ -538,12 +535,6 @@ void persia_metrics_clear(const char* group, const char* name) { metrics::ClearS
 persia_metrics_scope_t* persia_metrics_scope_begin(void) { return new persia_metrics_scope_t(); }
 
 void persia_metrics_scope_end(persia_metrics_scope_t* scope) { delete scope; }
-
-persia_metrics_scope_entered_t* persia_metrics_scope_enter(persia_metrics_scope_t* scope) {
-  return new persia_metrics_scope_entered_t{scope->scope.Enter()};
-}
-
-void persia_metrics_scope_leave(persia_metrics_scope_entered_t* entered) { delete entered; }
 
 void persia_metrics_set_log_handler(void (*handler)(const char* line, void* context), void* context) {
   try {

@@ -1,4 +1,4 @@
-// The cells of a series that each lane has. Thread safety: pure functions.
+// The cells of a series: which each lane has, and which the common lane alone has. Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,12 @@
 
 namespace persia::metrics {
 inline namespace abi_1 {
+
+// Whether the first cell is the last value that was set, in the common lane alone.
+constexpr bool HasLast(segment::Kind kind) { return kind == segment::Kind::kGauge || kind == segment::Kind::kStream; }
+
+// What the first cell of a new series holds.
+constexpr uint64_t FirstValueOf(segment::Kind kind) { return HasLast(kind) ? segment::kUnset : 0; }
 
 // Calls `take(offset, is_double)` for each cell of a series that lanes have.
 template <class Take>

@@ -11,6 +11,7 @@
 
 #include "bucket_index.h"
 #include "cells.h"
+#include "lane_cells.h"
 #include "metric_log.h"
 #include "text_hash.h"
 #include "utf8.h"
@@ -327,7 +328,7 @@ uint32_t Registry::AddSeries(FamilyNode* family, std::span<const Label> sorted, 
     }
     writer_.Reserve(0, 1);
   }
-  SetFirstValue(*node);
+  SetFirstCell(*node, FirstValueOf(family->kind));
   if (family->kind == Kind::kEvent) {
     EnsureRing();
   }

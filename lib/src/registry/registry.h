@@ -12,10 +12,6 @@
 //     waiting range, so a chunk is moved to the file, under that mutex, without losing a count.
 //   - in the file, and in the common lane's table. They never move again.
 //
-// While a test has a scope (persia/metrics/testing.h), the common lane's chunks are in hidden_lane, and the entries of the
-// common lane's table are null. So each use takes the slow path, which chooses the scope's own chunk if the thread is in a
-// scope. process_lane says which table has the chunks.
-//
 // The registry is in static storage, made when the library is loaded, and never destroyed, since handles are used after main.
 // If memory for a new metric runs out, the metric counts nothing, and the registry counts the refusal.
 //
@@ -118,7 +114,11 @@ struct EventRing {
   segment::EventSlot* slots;
 };
 
-struct TestScope;
+// What the process's readers subtracted, and the last values of gauges and streams, when a test's scope began: by slot.
+struct TestScope {
+  const pid_t pid = getpid();
+  std::vector<uint64_t> cells = {};
+};
 
 class Registry {
  public:
@@ -178,32 +178,23 @@ class Registry {
   // The values of all series, in the order of their creation; none if metrics are disabled.
   [[nodiscard]] std::vector<internal::FamilyValues> Values() PERSIA_EXCLUDES(mutex_);
 
-  // registry_scopes.cc: the scopes of tests. EnterScope and LeaveScope are called by the thread that enters.
-  // Null: there is no memory.
+  // All values start from zero for the process's readers, and gauges are as never set, until EndScope. Aborts if memory runs
+  // out.
   TestScope* BeginScope() noexcept PERSIA_EXCLUDES(mutex_);
-  // REQUIRES: no thread is in the scope any more.
   void EndScope(TestScope* scope) noexcept PERSIA_EXCLUDES(mutex_);
-  // False: there is no memory.
-  static bool EnterScope(TestScope& scope) noexcept;
-  static void LeaveScope() noexcept;
-  // The scope that the calling thread is in. Null: none.
-  [[nodiscard]] static const TestScope* CurrentScope() noexcept;
 
   // The ring's slot for a new record, and its ticket. Null: there is no ring.
   segment::EventSlot* NextEventSlot(uint64_t* ticket) noexcept;
 
  private:
-  friend struct TestScope;
   // A thread's table, its scratch page, and this struct share one mapping.
   struct Lane {
     internal::Table* table;
     uint32_t id;
     Lane* next_free;
-    Lane* next;  // in the list of all lanes, or of the scope's
+    Lane* next;  // in the list of all lanes
     void* memory;
     size_t bytes;
-    TestScope* scope = nullptr;         // of a scope's lane
-    internal::Table* former = nullptr;  // of a scope's lane: the thread's table before it entered
   };
   enum class State : uint8_t {
     kUnopened,   // the environment was not read yet, or not yet in a forked child
@@ -230,9 +221,10 @@ class Registry {
   [[nodiscard]] size_t IndexOf(uint32_t slot) const noexcept PERSIA_REQUIRES(mutex_);
   // Exposes a removed series again, from zero. False: memory ran out.
   bool Restore(internal::SeriesNode* node) noexcept PERSIA_REQUIRES(mutex_);
-  // Makes what was counted until now the base of a series, and takes the values of its common cells away. False: memory ran
-  // out.
+  // Makes what was counted until now the base of a series, and takes its last value away. False: memory ran out.
   bool StartFromZero(const internal::SeriesNode& node) noexcept PERSIA_REQUIRES(mutex_);
+  // Sets the last value of a gauge or stream.
+  void SetLast(const internal::SeriesNode& node, uint64_t bits) noexcept PERSIA_REQUIRES(mutex_);
   void SetRemoved(internal::SeriesNode* node, bool removed) noexcept PERSIA_REQUIRES(mutex_);
   // Counts a metric that is refused, or that has to wait, and logs the first one of each reason.
   void Report(const internal::FamilyNode& family, segment::Drop why, std::string_view consequence) noexcept;
@@ -268,8 +260,8 @@ class Registry {
   // The slot for a new series with `cells` cells and a record of `bytes`. REQUIRES: the segment has space for the record.
   uint32_t NextSlot(uint32_t cells, uint64_t bytes) noexcept PERSIA_REQUIRES(mutex_);
   [[nodiscard]] bool HasCommonChunk(uint32_t range) const PERSIA_REQUIRES(mutex_);
-  // Sets the first cell of a series that is not in use yet.
-  void SetFirstValue(const internal::SeriesNode& node) noexcept PERSIA_REQUIRES(mutex_);
+  // Sets the first cell of a series in the common lane. REQUIRES: the cell does not move.
+  void SetFirstCell(const internal::SeriesNode& node, uint64_t bits) noexcept PERSIA_REQUIRES(mutex_);
   // Makes the chunk of the common lane, with the first values of its series. False: there is no memory at all.
   bool EnsureCommonChunk(uint32_t range) noexcept PERSIA_REQUIRES(mutex_);
   // Makes the chunks of all series, and the ring if there are events, in a forked child.
@@ -278,25 +270,15 @@ class Registry {
   internal::Cell* NewLaneChunk(uint32_t lane, uint32_t range) noexcept PERSIA_REQUIRES(mutex_);
   void FlushDropped() noexcept PERSIA_REQUIRES(mutex_);
 
-  // registry_values.cc. `scope`: whose lanes; null: the process's. The sum over the lanes, with the base.
-  [[nodiscard]] uint64_t RawWholeAt(const TestScope* scope, uint32_t slot) const noexcept;
-  [[nodiscard]] double RawDoubleAt(const TestScope* scope, uint32_t slot) const noexcept;
+  // registry_values.cc. The sum over the lanes, with the base.
+  [[nodiscard]] uint64_t RawWholeAt(uint32_t slot) const noexcept;
+  [[nodiscard]] double RawDoubleAt(uint32_t slot) const noexcept;
   // `take(chunk)` for each lane's chunk of the slot.
   template <class Take>
-  void ForEachLane(const TestScope* scope, uint32_t slot, const Take& take) const noexcept;
+  void ForEachLane(uint32_t slot, const Take& take) const noexcept;
   [[nodiscard]] internal::SeriesValues Read(const internal::SeriesNode& node) const;
 
-  // registry_scopes.cc.
-  void HideCommonLane() noexcept PERSIA_REQUIRES(mutex_);
-  void ShowCommonLane() noexcept PERSIA_REQUIRES(mutex_);
-  // The chunks of the slot that the scope's threads use, which are made if necessary.
-  internal::Cell* OwnChunkIn(Lane& lane, uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);
-  internal::Cell* CommonChunkIn(TestScope& scope, uint32_t slot) noexcept PERSIA_EXCLUDES(mutex_);
-  void Unmap(Lane* lane) noexcept PERSIA_REQUIRES(mutex_);
-
   // registry_lanes.cc: threads and forks.
-  // The calling thread's lane. Null: it has none.
-  static Lane* OwnLane() noexcept;
   // A lane in no list. Null: there is no memory.
   static Lane* NewLane(uint32_t id) noexcept;
   Lane* AcquireLane() PERSIA_REQUIRES(mutex_);
@@ -316,8 +298,8 @@ class Registry {
   std::atomic<bool> export_wanted_ = false;     // never reset
   std::atomic<int64_t> retry_at_ = 0;           // in monotonic milliseconds; 0: nothing was refused
   std::atomic<EventRing*> ring_ = nullptr;
-  std::atomic<Lane*> all_lanes_ =
-      nullptr;  // the newest; read without the lock; a lane is never freed, except in a forked child
+  // The newest; read without the lock; a lane is never freed, except in a forked child.
+  std::atomic<Lane*> all_lanes_ = nullptr;
   std::atomic<uint64_t> events_before_file_ = 0;
   std::atomic<uint64_t> dropped_before_file_[static_cast<size_t>(segment::Drop::kCount)] = {};
   std::atomic<bool> reported_[static_cast<size_t>(segment::Drop::kCount)] = {};
@@ -345,33 +327,14 @@ class Registry {
   uint32_t next_slot_ PERSIA_GUARDED_BY(mutex_) = internal::kChunkCells;  // range 0 is scratch
   uint32_t next_lane_ PERSIA_GUARDED_BY(mutex_) = 1;                      // 0 is the common lane
   Lane* free_lanes_ PERSIA_GUARDED_BY(mutex_) = nullptr;
-  uint32_t scopes_ PERSIA_GUARDED_BY(mutex_) = 0;
-};
-
-// Counts that only the scope's threads see.
-struct TestScope {
-  const pid_t pid = getpid();                    // a forked child inherits the object, but is not in the scope
-  Registry::Lane* common = nullptr;              // its table has the scope's cells of gauges, streams and events
-  std::atomic<Registry::Lane*> lanes = nullptr;  // one for each entering of a thread; the newest
 };
 
 namespace internal {
 
-// The chunks of the common lane while there are scopes.
-extern Table hidden_lane[kMaxRanges];
-// The table that has the common lane's chunks: common_lane or hidden_lane. It changes only under both of the registry's
-// mutexes.
-struct ProcessLane {
-  std::atomic<Table*> table;
-  // Acquire: pairs with the release of the table's change, before which the table was filled.
-  operator Table*() const noexcept { return table.load(std::memory_order_acquire); }
-};
-extern ProcessLane process_lane;
-
 // The chunks of the common lane that wait to be published.
 extern Table waiting_lane[kMaxRanges];
-// What the cells of all lanes held together when their series was removed, or requested again after that: this process's values
-// are what was counted since. In private memory; null: 0.
+// What the cells of all lanes held together when their series was removed, or requested again after that, or when a test's
+// scope began: this process's values are what was counted since. Of a clock, its nanoseconds. In private memory; null: 0.
 extern Table base_lane[kMaxRanges];
 // Range 0 of the common lane, which is never read.
 extern Cell common_scratch[kChunkCells];

@@ -28,8 +28,6 @@ pthread_key_t thread_end_key;
 
 __thread Table* tls_lane __attribute__((tls_model("initial-exec"))) = null_table;
 alignas(4096) Table common_lane_page[kTableShift + kMaxRanges];
-Table hidden_lane[kMaxRanges];
-constinit ProcessLane process_lane = {common_lane};
 Table waiting_lane[kMaxRanges];
 Table base_lane[kMaxRanges];
 alignas(4096) Cell common_scratch[kChunkCells];
@@ -89,9 +87,6 @@ Registry::Registry() noexcept
 bool Registry::ListenForThreadEnds() noexcept { return pthread_key_create(&internal::thread_end_key, &OnThreadEnd) == 0; }
 
 Cell* Registry::ClaimChunk(uint32_t slot) noexcept try {
-  if (Lane* own = OwnLane(); own != nullptr && own->scope != nullptr) [[unlikely]] {
-    return OwnChunkIn(*own, slot);
-  }
   Table* table = internal::tls_lane;
   if (table == internal::kEnded || !thread_ends_are_seen_ || IsShort()) return nullptr;
   MutexLock lock(mutex_);
@@ -128,13 +123,10 @@ Cell* Registry::CommonChunk(uint32_t slot, bool* locked) noexcept {
   const uint32_t range = slot >> internal::kChunkBits;
   OpenIfUnopened();
   IsShort();
-  if (Lane* own = OwnLane(); own != nullptr && own->scope != nullptr) [[unlikely]] {
-    return CommonChunkIn(*own->scope, slot);
-  }
   waiting_mutex_.Lock();
-  Cell* chunk = ReadChunk(internal::process_lane, slot, std::memory_order_acquire);  // it may just have moved there
+  Cell* chunk = ReadChunk(internal::common_lane, slot, std::memory_order_acquire);  // it may just have moved there
   if (chunk == nullptr && known_disabled()) {
-    SetChunk(internal::process_lane, range, chunk = internal::common_scratch);
+    SetChunk(internal::common_lane, range, chunk = internal::common_scratch);
   }
   if (chunk == nullptr) {
     chunk = ReadChunk(internal::waiting_lane, slot, std::memory_order_acquire);
@@ -145,13 +137,6 @@ Cell* Registry::CommonChunk(uint32_t slot, bool* locked) noexcept {
   }
   // Null if a forked child found no memory: its values are not exported.
   return chunk != nullptr ? chunk : internal::common_scratch;
-}
-
-// Right after its table.
-Registry::Lane* Registry::OwnLane() noexcept {
-  Table* table = internal::tls_lane;
-  if (table == internal::kUnclaimed || table == internal::kEnded) return nullptr;
-  return std::launder(reinterpret_cast<Lane*>(table + internal::kMaxRanges));
 }
 
 Registry::Lane* Registry::NewLane(uint32_t id) noexcept {
@@ -223,12 +208,10 @@ void Registry::ResetAfterFork() {
   uint32_t chunks = 0;
   for (uint32_t range = 1; range <= next_slot_ >> internal::kChunkBits && range < internal::kMaxRanges; ++range) {
     chunks += HasCommonChunk(range) ? 1 : 0;
-    SetChunk(internal::process_lane, range, nullptr);
+    SetChunk(internal::common_lane, range, nullptr);
     SetChunk(internal::waiting_lane, range, nullptr);
     SetChunk(internal::base_lane, range, nullptr);
   }
-  internal::process_lane.table.store(internal::common_lane, std::memory_order_release);  // the child is in no scope
-  scopes_ = 0;
   for (Lane* lane = all_lanes_.exchange(nullptr, std::memory_order_relaxed); lane != nullptr;) {
     Lane* next = lane->next;
     munmap(lane->memory, lane->bytes);

@@ -18,6 +18,7 @@ inline namespace abi_1 {
 
 using internal::Cell;
 using internal::CellIn;
+using internal::common_lane;
 using internal::ReadChunk;
 using internal::SeriesNode;
 using internal::SetChunk;
@@ -28,9 +29,6 @@ using segment::Kind;
 
 namespace {
 
-// The chunks, wherever they are while a test has a scope. The table that the hot path reads is internal::common_lane.
-constexpr const internal::ProcessLane& common_lane = internal::process_lane;
-
 constexpr int64_t kRetryMs = 1000;
 
 int64_t MonotonicMs() {
@@ -40,8 +38,6 @@ int64_t MonotonicMs() {
 }
 
 uint32_t RangeOf(uint32_t slot) { return slot >> internal::kChunkBits; }
-
-uint64_t FirstValueOf(Kind kind) { return kind == Kind::kGauge || kind == Kind::kStream ? segment::kUnset : 0; }
 
 // Adds a series' values in a lane to those in the common lane.
 void AddCells(const SeriesNode& node, const Cell* from, Cell* to) {
@@ -175,12 +171,12 @@ bool Registry::EnsureCommonChunk(uint32_t range) noexcept {
   return true;
 }
 
-void Registry::SetFirstValue(const SeriesNode& node) noexcept {
+void Registry::SetFirstCell(const SeriesNode& node, uint64_t bits) noexcept {
   Cell* chunk = ReadChunk(common_lane, node.slot, std::memory_order_relaxed);
   if (chunk == nullptr) {
     chunk = ReadChunk(waiting_lane, node.slot, std::memory_order_relaxed);
   }
-  CellIn(chunk, node.slot).store(FirstValueOf(node.family->kind), std::memory_order_relaxed);
+  CellIn(chunk, node.slot).store(bits, std::memory_order_relaxed);
 }
 
 void Registry::EnsureAllChunks() noexcept {

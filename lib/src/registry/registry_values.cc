@@ -31,7 +31,6 @@ static_assert(static_cast<uint8_t>(ValueKind::kEvent) == static_cast<uint8_t>(Ki
 using internal::Cell;
 using internal::ReadChunk;
 using internal::SeriesNode;
-using internal::Table;
 using segment::Kind;
 
 namespace {
@@ -40,61 +39,52 @@ namespace {
 // the chunk into the common lane, and then takes it out of the waiting lane.
 Cell* CommonChunkOf(uint32_t slot) {
   if (Cell* waiting = ReadChunk(internal::waiting_lane, slot, std::memory_order_acquire)) return waiting;
-  Table* table = nullptr;
-  Cell* chunk = nullptr;
-  do {
-    table = internal::process_lane;
-    chunk = ReadChunk(table, slot, std::memory_order_acquire);
-  } while (chunk == nullptr && table != internal::process_lane);  // a scope began or ended meanwhile
-  return chunk;
+  return ReadChunk(internal::common_lane, slot, std::memory_order_acquire);
 }
 
 // Relaxed: no other memory is ordered by a cell.
 uint64_t BitsIn(Cell* chunk, uint32_t slot) { return internal::CellIn(chunk, slot).load(std::memory_order_relaxed); }
 
-// To be read before the lanes. Acquire: pairs with the release in StartFromZero, so that the lanes hold at least the base. The
-// lanes of a scope have none.
-uint64_t BaseAt(const TestScope* scope, uint32_t slot) {
-  Cell* chunk = scope != nullptr ? nullptr : ReadChunk(internal::base_lane, slot, std::memory_order_acquire);
+// To be read before the lanes. Acquire: pairs with the release in StartFromZero, so that the lanes hold at least the base.
+uint64_t BaseAt(uint32_t slot) {
+  Cell* chunk = ReadChunk(internal::base_lane, slot, std::memory_order_acquire);
   return chunk == nullptr ? 0 : internal::CellIn(chunk, slot).load(std::memory_order_acquire);
 }
 
 }  // namespace
 
 template <class Take>
-void Registry::ForEachLane(const TestScope* scope, uint32_t slot, const Take& take) const noexcept {
+void Registry::ForEachLane(uint32_t slot, const Take& take) const noexcept {
   if (slot >> internal::kChunkBits == 0) return;  // the scratch page
-  if (Cell* chunk = scope == nullptr ? CommonChunkOf(slot) : nullptr) {
+  if (Cell* chunk = CommonChunkOf(slot)) {
     take(chunk);
   }
-  // Pairs with the release in AcquireLane, or in EnterScope.
-  const auto& lanes = scope == nullptr ? all_lanes_ : scope->lanes;
-  for (const Lane* lane = lanes.load(std::memory_order_acquire); lane != nullptr; lane = lane->next) {
+  // Pairs with the release in AcquireLane.
+  for (const Lane* lane = all_lanes_.load(std::memory_order_acquire); lane != nullptr; lane = lane->next) {
     if (Cell* chunk = ReadChunk(lane->table, slot, std::memory_order_acquire)) {
       take(chunk);
     }
   }
 }
 
-uint64_t Registry::RawWholeAt(const TestScope* scope, uint32_t slot) const noexcept {
+uint64_t Registry::RawWholeAt(uint32_t slot) const noexcept {
   uint64_t sum = 0;
-  ForEachLane(scope, slot, [&](Cell* chunk) { sum += BitsIn(chunk, slot); });
+  ForEachLane(slot, [&](Cell* chunk) { sum += BitsIn(chunk, slot); });
   return sum;
 }
 
-double Registry::RawDoubleAt(const TestScope* scope, uint32_t slot) const noexcept {
+double Registry::RawDoubleAt(uint32_t slot) const noexcept {
   double sum = 0;
-  ForEachLane(scope, slot, [&](Cell* chunk) { sum += internal::DoubleOf(BitsIn(chunk, slot)); });
+  ForEachLane(slot, [&](Cell* chunk) { sum += internal::DoubleOf(BitsIn(chunk, slot)); });
   return sum;
 }
 
 double Registry::CounterAt(uint32_t slot) const noexcept {
-  const TestScope* scope = CurrentScope();
-  const uint64_t whole_base = BaseAt(scope, slot);
-  const double fraction_base = internal::DoubleOf(BaseAt(scope, slot + 1));
+  const uint64_t whole_base = BaseAt(slot);
+  const double fraction_base = internal::DoubleOf(BaseAt(slot + 1));
   uint64_t whole = 0;
   double fraction = 0;
-  ForEachLane(scope, slot, [&](Cell* chunk) {
+  ForEachLane(slot, [&](Cell* chunk) {
     whole += BitsIn(chunk, slot);
     fraction += internal::DoubleOf(BitsIn(chunk, slot + 1));
   });
@@ -103,26 +93,25 @@ double Registry::CounterAt(uint32_t slot) const noexcept {
 }
 
 double Registry::ClockAt(uint32_t slot) const noexcept {
-  const uint64_t now = MonotonicNs();  // first, so that the result never falls
-  return segment::SecondsOf(segment::ClockNs(CommonAt(slot, 0), now));
+  const uint64_t base = BaseAt(slot);
+  const uint64_t now = MonotonicNs();  // before the clock's word, so that the result never falls
+  const uint64_t ran = segment::ClockNs(CommonAt(slot, 0), now);
+  return segment::SecondsOf(ran - std::min(base, ran));
 }
 
 uint64_t Registry::WholeAt(uint32_t slot) const noexcept {
-  const TestScope* scope = CurrentScope();
-  const uint64_t base = BaseAt(scope, slot);
-  return RawWholeAt(scope, slot) - base;
+  const uint64_t base = BaseAt(slot);
+  return RawWholeAt(slot) - base;
 }
 
 double Registry::DoubleAt(uint32_t slot) const noexcept {
-  const TestScope* scope = CurrentScope();
-  const double base = internal::DoubleOf(BaseAt(scope, slot));
-  return RawDoubleAt(scope, slot) - base;
+  const double base = internal::DoubleOf(BaseAt(slot));
+  return RawDoubleAt(slot) - base;
 }
 
 uint64_t Registry::CommonAt(uint32_t slot, uint64_t unset) const noexcept {
   if (slot >> internal::kChunkBits == 0) return unset;
-  const TestScope* scope = CurrentScope();
-  Cell* chunk = scope == nullptr ? CommonChunkOf(slot) : ReadChunk(scope->common->table, slot, std::memory_order_acquire);
+  Cell* chunk = CommonChunkOf(slot);
   return chunk == nullptr ? unset : BitsIn(chunk, slot);  // none in a forked child that has used no metric yet
 }
 

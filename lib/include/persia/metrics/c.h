@@ -261,18 +261,12 @@ PERSIA_METRICS_API int persia_metrics_remove(const char* group, const char* name
 /* Removes all series of (`group`, `name`). */
 PERSIA_METRICS_API void persia_metrics_clear(const char* group, const char* name);
 
-/* For unit tests: a scope, whose counts only its threads see (testing.h). */
+/* For unit tests: a scope, in which everything starts from 0 (testing.h). */
 typedef struct persia_metrics_scope_t persia_metrics_scope_t;
-/* The stay of another thread in a scope. */
-typedef struct persia_metrics_scope_entered_t persia_metrics_scope_entered_t;
-/* Begins a scope. The calling thread is in it until its end. Aborts if memory runs out. */
+/* Begins a scope. Aborts if memory runs out. */
 PERSIA_METRICS_API persia_metrics_scope_t* persia_metrics_scope_begin(void);
-/* Ends the scope. In the thread that has begun it, after all other threads have left. */
+/* Ends the scope. */
 PERSIA_METRICS_API void persia_metrics_scope_end(persia_metrics_scope_t* scope);
-/* Lets another thread into the scope, until the same thread calls persia_metrics_scope_leave with the result. */
-PERSIA_METRICS_API persia_metrics_scope_entered_t* persia_metrics_scope_enter(persia_metrics_scope_t* scope);
-/* Takes the calling thread out of the scope that it has entered. */
-PERSIA_METRICS_API void persia_metrics_scope_leave(persia_metrics_scope_entered_t* entered);
 
 /* Passes the library's log lines to `handler` instead of stderr (log.h). NULL restores stderr. */
 PERSIA_METRICS_API void persia_metrics_set_log_handler(void (*handler)(const char* line, void* context), void* context);

@@ -5,17 +5,16 @@
 //   EXPECT_EQ(batches.Value(), 1);
 //
 // The metrics are the program's own; nothing is replaced or registered. In a scope, everything starts at 0, and gauges,
-// streams, infos and enums as if they were never set. `Value()`, ReadValue, ReadSnapshot and events::Count see what the threads
-// of the scope have counted since its beginning. At its end these counts are discarded: nothing outside of the scope ever sees
-// them, the agent neither. Tests in several threads, each in its own scope, run at the same time. Threads in no scope count as
-// ever.
+// streams, infos and enums as if they were never set. `Value()`, ReadValue, ReadSnapshot and events::Count subtract what was
+// counted before. At the scope's end they include all counts again, those of the scope too, and gauges, and the last values of
+// streams, have their former values back.
 //
-// - A thread that the code under test starts is in no scope until it calls Enter.
-// - The functions of gauges and counters (SetFunction) run in a thread of the library, outside of all scopes.
-// - Metrics that are made in a scope stay, without the scope's values. Events leave no records, only counts.
-// - A series that is removed in a scope is removed for all; what the scope has counted in it stays.
-// - While a scope exists, gauges and streams take a lock in all threads of the process.
-// - In a forked child the thread is in no scope.
+// - A scope is the process's: all threads count in it. Tests in several processes do not see each other. Tests in several
+//   threads of one process do, and a gauge may lose its value there when scopes overlap.
+// - The agent and other processes see all counts, also those of a scope. Gauges have no value there at the begin of a scope.
+// - A series that is removed in a scope is removed for good. If it is requested again in the same scope, it has the counts from
+//   before the scope back at its end.
+// - In a forked child the scope has no effect.
 #pragma once
 
 #include "persia/metrics/export.h"
@@ -27,31 +26,14 @@ struct TestScope;
 
 namespace testing {
 
-// The calling thread is in the scope during the object's life. Scopes nest: an inner one starts at 0, too, and its counts are
-// not the outer one's. Aborts if memory runs out. Thread safety: made and destroyed by one thread; other threads may call
-// Enter.
+// The scope lasts as long as the object. Scopes nest: an inner one starts at 0, too. Aborts if memory runs out. Thread safety:
+// any thread.
 class PERSIA_METRICS_API Scope {
  public:
   [[nodiscard]] Scope() noexcept;
-  // REQUIRES: all other threads have left.
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
-
-  // The thread that made it is in the scope during its life.
-  class PERSIA_METRICS_API Entered {
-   public:
-    // REQUIRES: this is the thread that entered.
-    ~Entered();
-    Entered(const Entered&) = delete;
-    Entered& operator=(const Entered&) = delete;
-
-   private:
-    friend class Scope;
-    explicit Entered(TestScope& scope) noexcept;
-  };
-  // Lets another thread into the scope: `const auto entered = scope.Enter();`
-  [[nodiscard]] Entered Enter() noexcept { return Entered(*scope_); }
 
  private:
   TestScope* scope_;

@@ -13,7 +13,7 @@
 //      lane. At the thread's end it points to another table of null chunks, which sends every later use to the slow path; that
 //      one then uses the common lane.
 //   3. The common lane's cells of a series exist before its handle does. They are changed by atomic operations only. The table
-//      may have null chunks at any time (registry.h: series that wait, scopes of tests), which send each use to the slow path.
+//      may have null chunks at any time (registry.h: series that wait), which send each use to the slow path.
 //   4. Range 0 belongs to no segment. Handles that count nothing (refused, disabled, default-constructed) hold slot 0, and
 //      write to a page that is never read. So the hot path does not test whether metrics are enabled.
 //

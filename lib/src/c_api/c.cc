@@ -5,25 +5,19 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <map>
-#include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "fork_locks.h"
-
+#include "handles.h"
 #include "persia/metrics/callback.h"
 #include "persia/metrics/emit.h"
 #include "persia/metrics/events.h"
 #include "persia/metrics/info.h"
 #include "persia/metrics/init.h"
 #include "persia/metrics/instruments.h"
-#include "persia/metrics/internal/out_of_memory.h"
 #include "persia/metrics/log.h"
 #include "persia/metrics/phase.h"
 #include "persia/metrics/progress.h"
@@ -34,33 +28,24 @@
 
 namespace metrics = persia::metrics;
 
-struct persia_metrics_counter_t {
-  metrics::Counter counter;
-};
-struct persia_metrics_gauge_t {
-  metrics::Gauge gauge;
-};
+using metrics::c_api::FindOrMake;
+using metrics::c_api::Guarded;
+using metrics::c_api::Handle;
+using metrics::c_api::InstrumentOf;
+using metrics::c_api::OptionalHandle;
+using metrics::c_api::Text;
+using metrics::c_api::View;
+
+struct persia_metrics_counter_t : Handle<metrics::Counter> {};
+struct persia_metrics_gauge_t : Handle<metrics::Gauge> {};
+struct persia_metrics_histogram_t : Handle<metrics::Histogram> {};
+struct persia_metrics_time_cost_t : Handle<metrics::TimeCost> {};
+struct persia_metrics_stream_t : Handle<metrics::Stream> {};
+struct persia_metrics_phase_t : Handle<metrics::Phase> {};
+struct persia_metrics_info_t : OptionalHandle<metrics::Info> {};
+struct persia_metrics_enum_t : OptionalHandle<metrics::c_api::States> {};
 struct persia_metrics_scope_t {
   metrics::testing::Scope scope;
-};
-struct persia_metrics_info_t {
-  std::optional<metrics::Info> info = std::nullopt;  // none if memory ran out
-};
-struct persia_metrics_enum_t {
-  std::optional<metrics::Enum> states = std::nullopt;  // none if memory ran out
-  std::vector<std::string> names = {};
-};
-struct persia_metrics_histogram_t {
-  metrics::Histogram histogram;
-};
-struct persia_metrics_time_cost_t {
-  metrics::TimeCost time_cost;
-};
-struct persia_metrics_stream_t {
-  metrics::Stream stream;
-};
-struct persia_metrics_phase_t {
-  metrics::Phase phase;
 };
 
 namespace {
@@ -86,70 +71,6 @@ static_assert(PERSIA_METRICS_HISTOGRAM == static_cast<int>(metrics::MetricKind::
 static_assert(PERSIA_METRICS_STREAM == static_cast<int>(metrics::MetricKind::kStream));
 static_assert(PERSIA_METRICS_EVENT == static_cast<int>(metrics::MetricKind::kEvent));
 static_assert(PERSIA_METRICS_NATIVE_HISTOGRAM == static_cast<int>(metrics::MetricKind::kNativeHistogram));
-
-std::string_view View(const char* text) { return text == nullptr ? std::string_view() : text; }
-std::string Text(const char* text) { return std::string(View(text)); }
-
-metrics::Description About(const persia_metrics_description_t* about) {
-  if (about == nullptr) return {};
-  metrics::Description described{.help = Text(about->help), .unit = Text(about->unit)};
-  for (size_t i = 0; i < about->label_count; ++i) {
-    described.labels.emplace_back(Text(about->labels[i].name), Text(about->labels[i].value));
-  }
-  return described;
-}
-
-// The bytes of a definition, which are a part of a handle's key: a request with another definition gets a handle of its own.
-template <class T>
-std::string BytesOf(std::span<const T> definition) {
-  return {reinterpret_cast<const char*>(definition.data()), definition.size_bytes()};
-}
-
-// The handles of one kind that were requested, by definition, group, name and labels. Never destroyed: they are used after
-// main.
-template <class Handle>
-using Handles = std::map<std::vector<std::string>, std::unique_ptr<Handle>>;
-
-template <class Handle>
-constinit Handles<Handle>* handles = nullptr;  // guarded by the lock
-
-// Finds the handle, or makes it by `make(about)`. If memory runs out, returns a handle that counts nothing.
-template <class Handle, class T, class Make>
-Handle* FindOrMake(const char* group, const char* name, std::span<const T> definition,
-                   const persia_metrics_description_t* description, const Make& make) noexcept {
-  using persia::metrics::ForkLock;
-  try {
-    const metrics::Description about = About(description);
-    metrics::LabelSet sorted = about.labels;
-    std::sort(sorted.begin(), sorted.end());
-    std::vector<std::string> key = {BytesOf(definition), Text(group), Text(name)};
-    for (auto& [label, value] : sorted) {
-      key.push_back(std::move(label));
-      key.push_back(std::move(value));
-    }
-    persia::metrics::MutexLock lock(persia::metrics::MutexOf(ForkLock::kHandlesInC));
-    if (handles<Handle> == nullptr) {
-      handles<Handle> = new Handles<Handle>;
-    }
-    std::unique_ptr<Handle>& handle = (*handles<Handle>)[std::move(key)];
-    // Also for a handle that exists: its series may have been removed, and is then exposed again.
-    Handle made{make(about)};
-    if (handle == nullptr) {
-      handle = std::make_unique<Handle>(std::move(made));
-    }
-    return handle.get();
-  } catch (const std::bad_alloc&) {
-    metrics::internal::CountOutOfMemory();
-    static constinit Handle counts_nothing{};
-    return &counts_nothing;
-  }
-}
-
-// A kind that needs no more than a description.
-template <class Handle, class Make>
-Handle* FindOrMake(const char* group, const char* name, const persia_metrics_description_t* about, const Make& make) noexcept {
-  return FindOrMake<Handle>(group, name, std::span<const char>(), about, make);
-}
 
 std::span<const double> Bounds(const double* bounds, size_t count) {
   return bounds == nullptr ? std::span<const double>(metrics::DefaultSecondsBounds()) : std::span<const double>(bounds, count);
@@ -178,10 +99,12 @@ uint64_t Store(const metrics::HistogramValue& value, double* sum, uint64_t* buck
   return value.count;
 }
 
-void StoreLast(const std::optional<double>& value, double* last) {
-  if (last != nullptr && value.has_value()) {
-    *last = value.value_or(0);
+// Whether there is a value: 1 or 0.
+int StoreIfSet(const std::optional<double>& value, double* to) {
+  if (to != nullptr && value.has_value()) {
+    *to = value.value_or(0);
   }
+  return value.has_value() ? 1 : 0;
 }
 
 std::vector<persia_metrics_pair_t> Pairs(const metrics::LabelSet& labels) {
@@ -199,77 +122,47 @@ const char* persia_metrics_version() { return PERSIA_METRICS_VERSION_TEXT; }
 int persia_metrics_version_number() { return PERSIA_METRICS_VERSION_NUMBER; }
 
 int persia_metrics_init(const char* job_name, const char* role, int replica) {
-  try {
+  return Guarded([&] {
     metrics::Options options{.job_name = Text(job_name), .role = Text(role)};
     if (replica >= 0) {
       options.replica = replica;
     }
     return metrics::Init(options).exporting ? 1 : 0;
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
+  });
 }
 
 int persia_metrics_exporting() { return metrics::Exporting() ? 1 : 0; }
 
 persia_metrics_counter_t* persia_metrics_counter(const char* group, const char* name,
                                                  const persia_metrics_description_t* about) {
-  return FindOrMake<persia_metrics_counter_t>(
-      group, name, about, [&](const metrics::Description& of) { return metrics::Counter(View(group), View(name), of); });
+  return FindOrMake<persia_metrics_counter_t>(group, name, about);
 }
 
-void persia_metrics_counter_add(persia_metrics_counter_t* counter, double by) {
-  if (counter != nullptr) {
-    counter->counter.Increment(by);
-  }
-}
+void persia_metrics_counter_add(persia_metrics_counter_t* counter, double by) { InstrumentOf(counter).Increment(by); }
 
-double persia_metrics_counter_value(const persia_metrics_counter_t* counter) {
-  return counter == nullptr ? 0 : counter->counter.Value();
+double persia_metrics_counter_value(const persia_metrics_counter_t* counter) { return InstrumentOf(counter).Value(); }
+
+void persia_metrics_counter_set_function(persia_metrics_counter_t* counter, double (*function)(void* context), void* context) {
+  InstrumentOf(counter).SetFunction(Function(function, context));
 }
 
 persia_metrics_gauge_t* persia_metrics_gauge(const char* group, const char* name, persia_metrics_gauge_merge_t merge,
                                              const persia_metrics_description_t* about) {
-  const auto policy = static_cast<metrics::GaugeMerge>(merge);
-  return FindOrMake<persia_metrics_gauge_t>(
-      group, name, std::span<const metrics::GaugeMerge>(&policy, 1), about,
-      [&](const metrics::Description& of) { return metrics::Gauge(View(group), View(name), policy, of); });
+  return FindOrMake<persia_metrics_gauge_t>(group, name, about, static_cast<metrics::GaugeMerge>(merge));
 }
 
-void persia_metrics_gauge_set(persia_metrics_gauge_t* gauge, double value) {
-  if (gauge != nullptr) {
-    gauge->gauge.Set(value);
-  }
-}
+void persia_metrics_gauge_set(persia_metrics_gauge_t* gauge, double value) { InstrumentOf(gauge).Set(value); }
 
-void persia_metrics_gauge_add(persia_metrics_gauge_t* gauge, double by) {
-  if (gauge != nullptr) {
-    gauge->gauge.Add(by);
-  }
-}
+void persia_metrics_gauge_add(persia_metrics_gauge_t* gauge, double by) { InstrumentOf(gauge).Add(by); }
 
 int persia_metrics_gauge_value(const persia_metrics_gauge_t* gauge, double* value) {
-  const std::optional<double> now = gauge == nullptr ? std::nullopt : gauge->gauge.Value();
-  StoreLast(now, value);
-  return now.has_value() ? 1 : 0;
+  return StoreIfSet(InstrumentOf(gauge).Value(), value);
 }
 
-void persia_metrics_gauge_unset(persia_metrics_gauge_t* gauge) {
-  if (gauge != nullptr) {
-    gauge->gauge.Unset();
-  }
-}
+void persia_metrics_gauge_unset(persia_metrics_gauge_t* gauge) { InstrumentOf(gauge).Unset(); }
 
 void persia_metrics_gauge_set_function(persia_metrics_gauge_t* gauge, double (*function)(void* context), void* context) {
-  if (gauge != nullptr) {
-    gauge->gauge.SetFunction(Function(function, context));
-  }
-}
-
-void persia_metrics_counter_set_function(persia_metrics_counter_t* counter, double (*function)(void* context), void* context) {
-  if (counter != nullptr) {
-    counter->counter.SetFunction(Function(function, context));
-  }
+  InstrumentOf(gauge).SetFunction(Function(function, context));
 }
 
 void persia_metrics_set_callback_period(double seconds) {
@@ -278,23 +171,14 @@ void persia_metrics_set_callback_period(double seconds) {
 }
 
 persia_metrics_phase_t* persia_metrics_phase(const char* name) {
-  return FindOrMake<persia_metrics_phase_t>(nullptr, name, nullptr,
-                                            [&](const metrics::Description&) { return metrics::Phase(View(name)); });
+  return FindOrMake<persia_metrics_phase_t>(nullptr, name, nullptr);
 }
 
-void persia_metrics_phase_enter(const persia_metrics_phase_t* phase) {
-  if (phase != nullptr) {
-    phase->phase.Enter();
-  }
-}
+void persia_metrics_phase_enter(const persia_metrics_phase_t* phase) { InstrumentOf(phase).Enter(); }
 
-void persia_metrics_phase_leave(const persia_metrics_phase_t* phase) {
-  if (phase != nullptr) {
-    phase->phase.Leave();
-  }
-}
+void persia_metrics_phase_leave(const persia_metrics_phase_t* phase) { InstrumentOf(phase).Leave(); }
 
-double persia_metrics_phase_value(const persia_metrics_phase_t* phase) { return phase == nullptr ? 0 : phase->phase.Value(); }
+double persia_metrics_phase_value(const persia_metrics_phase_t* phase) { return InstrumentOf(phase).Value(); }
 
 void persia_metrics_set_step(uint64_t step) { metrics::SetStep(step); }
 
@@ -307,70 +191,56 @@ void persia_metrics_count_tokens(uint64_t count) { metrics::CountTokens(count); 
 void persia_metrics_set_total_steps(uint64_t steps) { metrics::SetTotalSteps(steps); }
 
 persia_metrics_info_t* persia_metrics_info(const char* group, const char* name, const persia_metrics_description_t* about) {
-  return FindOrMake<persia_metrics_info_t>(
-      group, name, about, [&](const metrics::Description& of) { return metrics::Info(View(group), View(name), of); });
+  return FindOrMake<persia_metrics_info_t>(group, name, about);
 }
 
 void persia_metrics_info_set(persia_metrics_info_t* info, const persia_metrics_pair_t* texts, size_t count) {
-  if (info == nullptr || !info->info.has_value()) return;
-  try {
-    info->info->Set(Views(texts, count));
-  } catch (const std::bad_alloc&) {
-    metrics::internal::CountOutOfMemory();
+  if (auto& set = InstrumentOf(info)) {
+    Guarded([&] { set->Set(Views(texts, count)); });
   }
 }
 
 void persia_metrics_info_unset(persia_metrics_info_t* info) {
-  if (info != nullptr && info->info.has_value()) {
-    info->info->Unset();
+  if (auto& set = InstrumentOf(info)) {
+    set->Unset();
   }
 }
 
 persia_metrics_enum_t* persia_metrics_enum(const char* group, const char* name, const char* const* states, size_t count,
                                            const persia_metrics_description_t* about) {
-  try {
+  persia_metrics_enum_t* const found = Guarded([&] {
     std::vector<std::string_view> views;
-    std::string definition;
     for (size_t i = 0; i < count; ++i) {
       views.push_back(View(states[i]));
-      definition.append(views.back()).append(1, '\0');
     }
-    return FindOrMake<persia_metrics_enum_t>(
-        group, name, std::span<const char>(definition), about, [&](const metrics::Description& of) {
-          return persia_metrics_enum_t{metrics::Enum(View(group), View(name), views, of), {views.begin(), views.end()}};
-        });
-  } catch (const std::bad_alloc&) {
-    metrics::internal::CountOutOfMemory();
-    static constinit persia_metrics_enum_t counts_nothing{};
-    return &counts_nothing;
-  }
+    return FindOrMake<persia_metrics_enum_t>(group, name, about, views);
+  });
+  return found == nullptr ? metrics::c_api::CountsNothing<persia_metrics_enum_t>() : found;
 }
 
 void persia_metrics_enum_set(persia_metrics_enum_t* states, const char* state) {
-  if (states != nullptr && states->states.has_value()) {
-    states->states->Set(View(state));
+  if (auto& set = InstrumentOf(states)) {
+    set->current.Set(View(state));
   }
 }
 
 void persia_metrics_enum_unset(persia_metrics_enum_t* states) {
-  if (states != nullptr && states->states.has_value()) {
-    states->states->Unset();
+  if (auto& set = InstrumentOf(states)) {
+    set->current.Unset();
   }
 }
 
 int persia_metrics_enum_value(const persia_metrics_enum_t* states) {
-  if (states == nullptr || !states->states.has_value()) return -1;
-  const std::string value = states->states->Value();
-  const auto found = std::find(states->names.begin(), states->names.end(), value);
-  return value.empty() || found == states->names.end() ? -1 : static_cast<int>(found - states->names.begin());
+  const auto& set = InstrumentOf(states);
+  if (!set.has_value()) return -1;
+  const std::string value = set->current.Value();
+  const auto found = std::find(set->names.begin(), set->names.end(), value);
+  return value.empty() || found == set->names.end() ? -1 : static_cast<int>(found - set->names.begin());
 }
 
 persia_metrics_histogram_t* persia_metrics_histogram(const char* group, const char* name, const double* bounds,
                                                      size_t bound_count, const persia_metrics_description_t* about) {
-  const std::span<const double> given = Bounds(bounds, bound_count);
-  return FindOrMake<persia_metrics_histogram_t>(group, name, given, about, [&](const metrics::Description& of) {
-    return metrics::Histogram(View(group), View(name), given, of);
-  });
+  return FindOrMake<persia_metrics_histogram_t>(group, name, about, Bounds(bounds, bound_count));
 }
 
 persia_metrics_histogram_t* persia_metrics_native_histogram(const char* group, const char* name,
@@ -380,87 +250,63 @@ persia_metrics_histogram_t* persia_metrics_native_histogram(const char* group, c
   if (buckets != nullptr) {
     native = {buckets->factor, buckets->max_buckets, buckets->zero_threshold, buckets->most};
   }
-  const double definition[] = {native.factor, static_cast<double>(native.max_buckets), native.zero_threshold, native.most,
-                               -1};  // bounds ascend: no histogram with bounds has this definition
-  return FindOrMake<persia_metrics_histogram_t>(
-      group, name, std::span<const double>(definition), about,
-      [&](const metrics::Description& of) { return metrics::Histogram(View(group), View(name), native, of); });
+  return FindOrMake<persia_metrics_histogram_t>(group, name, about, native);
 }
 
 void persia_metrics_histogram_observe(persia_metrics_histogram_t* histogram, double value) {
-  if (histogram != nullptr) {
-    histogram->histogram.Observe(value);
-  }
+  InstrumentOf(histogram).Observe(value);
 }
 
 void persia_metrics_histogram_observe_many(persia_metrics_histogram_t* histogram, double value, uint64_t count) {
-  if (histogram != nullptr) {
-    histogram->histogram.Observe(value, count);
-  }
+  InstrumentOf(histogram).Observe(value, count);
 }
 
 uint64_t persia_metrics_histogram_value(const persia_metrics_histogram_t* histogram, double* sum, uint64_t* buckets,
                                         size_t bucket_count) {
-  return Store(histogram == nullptr ? metrics::HistogramValue() : histogram->histogram.Value(), sum, buckets, bucket_count);
+  return Store(InstrumentOf(histogram).Value(), sum, buckets, bucket_count);
 }
 
 persia_metrics_time_cost_t* persia_metrics_time_cost(const char* group, const char* name, const double* bounds,
                                                      size_t bound_count, const persia_metrics_description_t* about) {
-  const std::span<const double> given = Bounds(bounds, bound_count);
-  return FindOrMake<persia_metrics_time_cost_t>(group, name, given, about, [&](const metrics::Description& of) {
-    return metrics::TimeCost(View(group), View(name), given, of);
-  });
+  return FindOrMake<persia_metrics_time_cost_t>(group, name, about, Bounds(bounds, bound_count));
 }
 
 void persia_metrics_time_cost_observe(persia_metrics_time_cost_t* time_cost, double seconds) {
-  if (time_cost != nullptr) {
-    time_cost->time_cost.Observe(seconds);
-  }
+  InstrumentOf(time_cost).Observe(seconds);
 }
 
 void persia_metrics_time_cost_observe_many(persia_metrics_time_cost_t* time_cost, double seconds, uint64_t count) {
-  if (time_cost != nullptr) {
-    time_cost->time_cost.Observe(seconds, count);
-  }
+  InstrumentOf(time_cost).Observe(seconds, count);
 }
 
 uint64_t persia_metrics_time_cost_value(const persia_metrics_time_cost_t* time_cost, double* sum, double* last,
                                         uint64_t* buckets, size_t bucket_count) {
-  static constinit const metrics::TimeCost kNone;
-  const metrics::TimeCostValue value = (time_cost == nullptr ? kNone : time_cost->time_cost).Value();
-  StoreLast(value.last, last);
+  const metrics::TimeCostValue value = InstrumentOf(time_cost).Value();
+  StoreIfSet(value.last, last);
   return Store(value.histogram, sum, buckets, bucket_count);
 }
 
 persia_metrics_stream_t* persia_metrics_stream(const char* group, const char* name, const persia_metrics_description_t* about) {
-  return FindOrMake<persia_metrics_stream_t>(
-      group, name, about, [&](const metrics::Description& of) { return metrics::Stream(View(group), View(name), of); });
+  return FindOrMake<persia_metrics_stream_t>(group, name, about);
 }
 
-void persia_metrics_stream_add(persia_metrics_stream_t* stream, double value) {
-  if (stream != nullptr) {
-    stream->stream.Add(value);
-  }
-}
+void persia_metrics_stream_add(persia_metrics_stream_t* stream, double value) { InstrumentOf(stream).Add(value); }
 
 void persia_metrics_stream_add_many(persia_metrics_stream_t* stream, double value, uint64_t count) {
-  if (stream != nullptr) {
-    stream->stream.Add(value, count);
-  }
+  InstrumentOf(stream).Add(value, count);
 }
 
 uint64_t persia_metrics_stream_value(const persia_metrics_stream_t* stream, double* sum, double* last) {
-  static constinit const metrics::Stream kNone;
-  const metrics::StreamValue value = (stream == nullptr ? kNone : stream->stream).Value();
+  const metrics::StreamValue value = InstrumentOf(stream).Value();
   if (sum != nullptr) {
     *sum = value.sum;
   }
-  StoreLast(value.last, last);
+  StoreIfSet(value.last, last);
   return value.count;
 }
 
 void persia_metrics_event(const char* type, const char* name, const persia_metrics_pair_t* metadata, size_t metadata_count) {
-  try {
+  Guarded([&] {
     std::vector<metrics::events::MetadataEntry> entries;
     for (size_t i = 0; i < metadata_count; ++i) {
       const char* value = metadata[i].value;
@@ -468,9 +314,7 @@ void persia_metrics_event(const char* type, const char* name, const persia_metri
                            value == nullptr ? metrics::events::MetadataValue() : std::string_view(value));
     }
     metrics::events::Record(type == nullptr ? metrics::events::kDefaultType : std::string_view(type), View(name), entries);
-  } catch (const std::bad_alloc&) {
-    metrics::internal::CountOutOfMemory();
-  }
+  });
 }
 
 uint64_t persia_metrics_event_count(const char* type, const char* name) {
@@ -479,7 +323,7 @@ uint64_t persia_metrics_event_count(const char* type, const char* name) {
 
 size_t persia_metrics_read(void (*visit)(const persia_metrics_series_t* series, void* context), void* context) {
   size_t count = 0;
-  try {
+  Guarded([&] {
     const metrics::Snapshot snapshot = metrics::ReadSnapshot();
     for (const metrics::MetricSnapshot& metric : snapshot.metrics) {
       for (const metrics::SeriesSnapshot& series : metric.series) {
@@ -503,31 +347,17 @@ size_t persia_metrics_read(void (*visit)(const persia_metrics_series_t* series, 
         visit(&passed, context);
       }
     }
-  } catch (const std::bad_alloc&) {
-    metrics::internal::CountOutOfMemory();
-  }
+  });
   return count;
 }
 
 int persia_metrics_read_value(const char* group, const char* name, const persia_metrics_pair_t* labels, size_t label_count,
                               double* value) {
-  try {
-    const std::optional<double> found = metrics::ReadValue(View(group), View(name), Views(labels, label_count));
-    StoreLast(found, value);
-    return found.has_value() ? 1 : 0;
-  } catch (const std::bad_alloc&) {
-    metrics::internal::CountOutOfMemory();
-    return 0;
-  }
+  return Guarded([&] { return StoreIfSet(metrics::ReadValue(View(group), View(name), Views(labels, label_count)), value); });
 }
 
 int persia_metrics_remove(const char* group, const char* name, const persia_metrics_pair_t* labels, size_t label_count) {
-  try {
-    return metrics::RemoveSeries(View(group), View(name), Views(labels, label_count)) ? 1 : 0;
-  } catch (const std::bad_alloc&) {
-    metrics::internal::CountOutOfMemory();
-    return 0;
-  }
+  return Guarded([&] { return metrics::RemoveSeries(View(group), View(name), Views(labels, label_count)) ? 1 : 0; });
 }
 
 void persia_metrics_clear(const char* group, const char* name) { metrics::ClearSeries(View(group), View(name)); }
@@ -537,29 +367,24 @@ persia_metrics_scope_t* persia_metrics_scope_begin(void) { return new persia_met
 void persia_metrics_scope_end(persia_metrics_scope_t* scope) { delete scope; }
 
 void persia_metrics_set_log_handler(void (*handler)(const char* line, void* context), void* context) {
-  try {
+  Guarded([&] {
     metrics::SetLogHandler(handler == nullptr ? metrics::LogHandler() : [handler, context](std::string_view line) {
       handler(std::string(line).c_str(), context);
     });
-  } catch (const std::bad_alloc&) {
-    metrics::internal::CountOutOfMemory();
-  }
+  });
 }
 
 persia_metrics_emit_status_t persia_metrics_emit(const persia_metrics_number_t* numbers, size_t count, char* error,
                                                  size_t error_bytes) {
-  metrics::benchmarkai::EmitResult result;
-  try {
+  const auto emit = [&] {
     std::vector<metrics::benchmarkai::Metric> given;
     for (size_t i = 0; i < count; ++i) {
       given.emplace_back(numbers[i].name == nullptr ? "" : numbers[i].name, numbers[i].value);
     }
-    result = metrics::benchmarkai::Emit(given);
-  } catch (const std::bad_alloc&) {
-    metrics::internal::CountOutOfMemory();
-    result.status = EmitStatus::kOutOfMemory;
-    result.error = "out of memory";  // short enough to need none
-  }
+    return std::optional(metrics::benchmarkai::Emit(given));
+  };
+  const metrics::benchmarkai::EmitResult result =
+      Guarded(emit).value_or(metrics::benchmarkai::EmitResult{EmitStatus::kOutOfMemory, "out of memory"});
   if (error != nullptr && error_bytes > 0) {
     const size_t size = std::min(result.error.size(), error_bytes - 1);
     std::memcpy(error, result.error.data(), size);

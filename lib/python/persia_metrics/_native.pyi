@@ -1,7 +1,7 @@
 """The native module: the library's handles. Programs use persia_metrics instead."""
 
 import os
-from typing import Any, Callable, Dict, Optional, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, SupportsFloat, SupportsIndex, Tuple, Union
 
 __version__: str
 DEFAULT_BOUNDS: Tuple[float, ...]
@@ -152,8 +152,11 @@ def remove_series(group: str, name: str, labels: Sequence[Tuple[str, str]], /) -
 def has_series(group: str, name: str, labels: Sequence[Tuple[str, str]], /) -> bool:
     """Whether there is a series. False: it was never made, was refused or removed, or metrics are disabled."""
 
-def open_emit_pipe(path: str, /) -> int:
-    """Opens a named pipe that has a reader, for writing. Raises OSError, also if it is another user's."""
+def emit_to_pipe(entries: List[str], /) -> None:
+    """Writes entries of JSON objects (`"name": 1.5`) to the pipe of emit, in lines that it takes whole, and waits for it.
+
+    ValueError: an entry is too long for a line; all others are written. TimeoutError: no pipe, or no reader, in time.
+    """
 
 def find_series(series: Dict[Tuple[object, ...], Any], label_values: Tuple[object, ...], /) -> Any:
     """The dict's value for these label values. None if there is none, or if a label value is not a str."""

@@ -329,17 +329,32 @@ PyObject* CallHasSeries(PyObject*, PyObject* args) {
   return PyBool_FromLong(HasSeries(group, name, ViewOf(labels)) ? 1 : 0);
 }
 
-PyObject* CallOpenEmitPipe(PyObject*, PyObject* path) {
-  PyObject* bytes = nullptr;
-  if (PyUnicode_FSConverter(path, &bytes) == 0) return nullptr;
-  const std::string name = PyBytes_AsString(bytes);
-  Py_DECREF(bytes);
-  int error = 0;
-  std::string why;
-  const int fd = benchmarkai::OpenPipe(name, error, why);
-  if (fd >= 0) return PyLong_FromLong(fd);
+// Waits for the pipe, in which handlers of Python's `signal` run: they may raise, and end the wait.
+PyObject* CallEmitToPipe(PyObject*, PyObject* list) {
+  std::vector<std::string> entries;
+  for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+    std::string_view entry;
+    if (!TextOf(PyList_GetItem(list, i), "entry", &entry)) return nullptr;
+    entries.emplace_back(entry);
+  }
+  if (PyErr_Occurred() != nullptr) return nullptr;  // no list
+  PyThreadState* state = PyEval_SaveThread();
+  const benchmarkai::PipeResult result = benchmarkai::WriteToPipe(entries, [&state] {
+    PyEval_RestoreThread(state);
+    const bool raised = PyErr_CheckSignals() != 0;
+    state = PyEval_SaveThread();
+    return raised;
+  });
+  PyEval_RestoreThread(state);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  if (result.status == benchmarkai::EmitStatus::kDone) Py_RETURN_NONE;
+  if (result.status == benchmarkai::EmitStatus::kOutOfMemory) return PyErr_NoMemory();
+  if (result.status == benchmarkai::EmitStatus::kNameTooLong) {
+    PyErr_SetString(PyExc_ValueError, result.text.c_str());
+    return nullptr;
+  }
   // OSError makes the subclass of the error number.
-  if (PyObject* arguments = Py_BuildValue("isO", error, why.empty() ? std::strerror(error) : why.c_str(), path)) {
+  if (PyObject* arguments = Py_BuildValue("isN", result.error, result.text.c_str(), TextFrom(result.path))) {
     PyErr_SetObject(PyExc_OSError, arguments);
     Py_DECREF(arguments);
   }
@@ -362,9 +377,9 @@ PyMethodDef functions[] = {
      "remove_series(group, name, labels, /)\n--\n\nRemoves a series. Returns whether there was one."},
     {"has_series", &Guarded<&CallHasSeries>, METH_VARARGS,
      "has_series(group, name, labels, /)\n--\n\nWhether there is a series."},
-    {"open_emit_pipe", &Guarded<&CallOpenEmitPipe>, METH_O,
-     "open_emit_pipe(path, /)\n--\n\nOpens a named pipe that has a reader, for writing. Raises OSError, also if it is another "
-     "user's."},
+    {"emit_to_pipe", &Guarded<&CallEmitToPipe>, METH_O,
+     "emit_to_pipe(entries, /)\n--\n\nWrites entries of JSON objects to the pipe of emit. Raises ValueError if one is too long "
+     "for a line, TimeoutError if there is no pipe or no reader in time, and OSError."},
     {"find_series", AsCFunction(&FindSeries), METH_FASTCALL,
      "find_series(series, label_values, /)\n--\n\nThe dict's value for these label values. None if there is none, or if a "
      "label "

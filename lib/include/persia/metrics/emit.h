@@ -11,7 +11,8 @@
 //
 // Another process, for example the agent, makes the named pipe and reads it. The first call waits until the pipe exists and has
 // a reader, at most BENCHMARK_AI_FIFO_MAX_WAIT_TIME seconds (default 10). It checks every BENCHMARK_AI_FIFO_WAIT_TIME_STEP
-// seconds (default 0.5). A full pipe blocks the caller.
+// seconds (default 0.5). A full pipe blocks the caller. If the reader has closed the pipe, calls fail immediately until there
+// is another reader.
 //
 // A line has at most PIPE_BUF (4096) bytes, which a pipe takes as a whole, so lines of several processes do not mix. A map that
 // does not fit becomes several lines. Numbers that are not finite are written as by Python's json: NaN, Infinity, -Infinity.

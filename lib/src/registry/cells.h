@@ -67,8 +67,7 @@ inline void AddWhole(uint32_t slot, uint64_t by) noexcept {
 
 inline void AddDouble(uint32_t slot, double by) noexcept {
   if (internal::Cell* cell = OwnCell(slot)) {
-    const auto sum = std::bit_cast<double>(cell->load(std::memory_order_relaxed)) + by;
-    cell->store(std::bit_cast<uint64_t>(sum), std::memory_order_relaxed);
+    internal::AddDoubleTo(*cell, by);
   } else {
     UpdateShared(CommonCell(slot), [by](uint64_t bits) { return std::bit_cast<double>(bits) + by; });
   }

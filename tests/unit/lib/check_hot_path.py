@@ -27,7 +27,7 @@ MOST_PER_CALL = {
     "HotAdd": 75,
     "HotPutMetric": 400,
     "HotChild": 360,
-    "HotRecord": 1300,
+    "HotRecord": 1400,
 }
 
 

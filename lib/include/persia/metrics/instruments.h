@@ -212,8 +212,7 @@ class PERSIA_METRICS_API Histogram {
         PERSIA_METRICS_LIKELY(chunk != nullptr && !internal::IsNan(value))) {
       internal::Cell* cells = &internal::CellIn(chunk, slot_);
       // A reader may see the bucket before the sum of an observation in flight.
-      const double sum = internal::DoubleOf(cells[0].load(std::memory_order_relaxed));
-      cells[0].store(internal::BitsOf(sum + value), std::memory_order_relaxed);
+      internal::AddDoubleTo(cells[0], value);
       internal::AddTo(cells[1 + internal::BucketOf(*buckets_, value)], 1);
     } else {
       ObserveSlow(value, 1);

@@ -48,8 +48,7 @@ class PERSIA_METRICS_API Stream {
     // Relaxed: no other memory is ordered by a cell.
     internal::CellIn(common, slot_).store(internal::BitsOf(value), std::memory_order_relaxed);
     internal::Cell* cells = &internal::CellIn(chunk, slot_);
-    internal::Cell& sum = cells[SumOf(value)];
-    sum.store(internal::BitsOf(internal::DoubleOf(sum.load(std::memory_order_relaxed)) + value), std::memory_order_relaxed);
+    internal::AddDoubleTo(cells[SumOf(value)], value);
     internal::AddTo(cells[CountOf(value)], 1);
   }
   // Records `count` values of `value` at once.

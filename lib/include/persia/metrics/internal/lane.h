@@ -26,6 +26,7 @@
 #include <cstdint>
 
 #include "persia/metrics/export.h"
+#include "persia/metrics/internal/bits.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define PERSIA_METRICS_UNDER_TSAN
@@ -85,6 +86,19 @@ inline void AddTo(Cell& cell, uint64_t by) noexcept {
   asm("addq %1, %0" : "+m"(cell) : "er"(by) : "cc");
 #else
   cell.store(cell.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+#endif
+}
+
+// The same for a cell that holds a double.
+inline void AddDoubleTo(Cell& cell, double by) noexcept {
+#if !defined(PERSIA_METRICS_UNDER_TSAN)
+  // One load and one store, as those of the atomic. But g++ passes an atomic's bits through an integer register: two moves in a
+  // chain for which the next addition to the same cell waits.
+  using Shared __attribute__((may_alias)) = volatile double;
+  Shared& sum = reinterpret_cast<Shared&>(cell);
+  sum = sum + by;
+#else
+  cell.store(BitsOf(DoubleOf(cell.load(std::memory_order_relaxed)) + by), std::memory_order_relaxed);
 #endif
 }
 

@@ -15,6 +15,7 @@ import platform
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -83,13 +84,15 @@ def measure(wanted):
     needed = {prefix: None for row in wanted for name in row.names() for prefix in MEASURES if name.startswith(prefix)}
     results = collections.defaultdict(list)
     for step in dict.fromkeys(MEASURES[prefix] for prefix in needed):
-        print(f"measuring: {(step.__module__ + ' ' + step.__name__).replace(' measure', '')}", file=sys.stderr, flush=True)
+        print(f"measuring: {(step.__module__ + ' ' + step.__name__).replace(' measure', '')}", end="", file=sys.stderr, flush=True)
+        began = time.monotonic()
         try:
             measured = step(BUILD)
         except FileNotFoundError as error:
             if not Path(error.filename or "").is_relative_to(BUILD):
                 raise
             sys.exit(f"bench: {error.filename} is missing; PERSIA_BUILD_DIR must name a build with PERSIA_METRICS_BUILD_BENCHMARKS=ON")
+        print(f", {time.monotonic() - began:.0f} s", file=sys.stderr)
         for name, values in measured.items():
             results[name].extend(values)
     return results

@@ -15,13 +15,13 @@ from servers import Gateway, fetch, wait_until
 
 SERIES = 100_000
 PROCESSES = 4
-PUSHES = 20
-PUSH_SECONDS = 4  # between two pushes, in which curl's comes
+PUSHES = 12
+PUSH_SECONDS = 3  # between two pushes, in which curl's comes
 FIRST_PUSHES = 3  # in which buffers reach their sizes
-SCRAPES = 15
+SCRAPES = 8
 QUIET_SECONDS = 15  # until the agent takes the job for idle
-IDLE_SECONDS = 30
-COLLECTIONS = 15
+IDLE_SECONDS = 20
+COLLECTIONS = 8
 PIPE_LINES = 4_500_000
 
 

@@ -13,7 +13,7 @@ class Demand:
     """One limit on a row.
 
     kind: "at most" and "at least" apply to the row's own number, "share of" to its ratio to the peer's, and "times" to the inverse
-    ratio, or to the ratio if more is better. `aim`: a stricter limit that is not reached; the README gives the reason.
+    ratio, or to the ratio if more is better.
 
     undisturbed, for rows of two threads that share a metric: two measurements, of one thread, and of two threads that share nothing.
     Other virtual machines on the host's processor slow both kinds of two threads alike. So the row's own number is corrected by the
@@ -24,7 +24,6 @@ class Demand:
     kind: str
     limit: float
     peer: str = ""
-    aim: float | None = None
     undisturbed: tuple = ()
     peer_by: collections.abc.Callable | None = None
 
@@ -90,12 +89,11 @@ class Verdict:
         demand = self.demand
         label = demand.peer.rpartition("/")[2]
         reached, limit = number(self.reached), number(demand.limit)
-        aim = f", aim {number(demand.aim)}" if demand.aim is not None else ""
         text = {
-            "at most": f"at most {limit} {unit}{aim}",
-            "at least": f"at least {limit} {unit}{aim}",
-            "share of": f"**{reached}** of {label} (at most {limit}{aim})",
-            "times": f"**{reached} times** {label} (at least {limit}{aim})",
+            "at most": f"at most {limit} {unit}",
+            "at least": f"at least {limit} {unit}",
+            "share of": f"**{reached}** of {label} (at most {limit})",
+            "times": f"**{reached} times** {label} (at least {limit})",
         }[demand.kind]
         return text if self.holds else f"{text} **MISSED**"
 

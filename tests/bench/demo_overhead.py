@@ -17,10 +17,10 @@ from pathlib import Path
 from jobs import clean_environment, free_port
 from servers import Gateway, Process, find_built
 
-LEAST_PAIRS = 15
+LEAST_PAIRS = 8
 # More pairs are measured until half of the mean's 95 % interval is at most this wide.
 HALF_WIDTH = 1.0
-MOST_PAIRS = 60
+MOST_PAIRS = 24
 # Some seven seconds for one job alone, so that the agent's start is a small part.
 EPOCHS = 3
 

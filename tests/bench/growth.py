@@ -21,13 +21,11 @@ def measure(build):
     results = {}
     for name, cap in dimensions(program).items():
         points = {"time": [], "memory": []}
-        sizes = [1 << i for i in range(cap.bit_length())]
-        for size in sizes:
+        for size in (cap >> i for i in range(DOUBLINGS + 1)):
             answer = json.loads(subprocess.run([program, name, str(size)], check=True, capture_output=True, text=True).stdout)
             for what, value in (("time", answer["seconds"]), ("memory", answer["peak_bytes"])):
                 results[f"growth/{name}/{what}/{size}"] = [value]
                 points[what].append((math.log(size), math.log(max(value, 1e-9))))
         for what, found in points.items():
-            last = found[-DOUBLINGS - 1 :]
-            results[f"growth/{name}/{what}"] = [statistics.linear_regression([x for x, _ in last], [y for _, y in last]).slope]
+            results[f"growth/{name}/{what}"] = [statistics.linear_regression([x for x, _ in found], [y for _, y in found]).slope]
     return results

@@ -134,7 +134,7 @@ def trace_page(browser, address, workers, families, seconds):
     }
 
 
-def costs(workers=1000, families=1000, seconds=60):
+def costs(workers=1000, families=1000, seconds=30):
     from browser import Browser
 
     directory = Path(tempfile.mkdtemp(prefix="persia-page-", dir="/dev/shm"))

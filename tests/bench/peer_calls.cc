@@ -31,6 +31,17 @@ void FetchAdd(State& state) {
   Each(state, kWholes, [](uint64_t) { count.fetch_add(1, std::memory_order_relaxed); });
 }
 
+// The floor of an observation: a sum of doubles in memory.
+void VolatileSum(State& state) {
+  static volatile double sum = 0;
+  Each(state, kSeconds, [](double value) { sum = sum + value; });
+}
+
+void VolatileStore(State& state) {
+  static volatile double last = 0;
+  Each(state, kSeconds, [](double value) { last = value; });
+}
+
 prometheus::Registry& Registry() {
   static prometheus::Registry registry;
   return registry;
@@ -69,6 +80,8 @@ void ChildLookup(State& state) {
 }
 
 BENCHMARK(VolatileIncrement)->Name("counter/volatile ++")->Threads(1);
+BENCHMARK(VolatileSum)->Name("histogram/volatile +=")->Threads(1);
+BENCHMARK(VolatileStore)->Name("gauge/volatile =")->Threads(1);
 BENCHMARK(FetchAdd)->Name("counter/fetch_add")->Threads(1)->Threads(2);
 BENCHMARK(CounterIncrement)->Name("counter/prometheus-cpp")->Threads(1)->Threads(2);
 BENCHMARK(CounterIncrementBy)->Name("counter by whole/prometheus-cpp")->Threads(1)->Threads(2);

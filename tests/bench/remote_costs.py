@@ -15,7 +15,7 @@ from servers import Server, fetch, find_program, free_port, wait_until
 SERIES = 1_000_000
 PROCESSES = 10
 INTERVAL = 10
-INTERVALS = 4
+INTERVALS = 3
 
 
 class VictoriaMetrics(Server):

@@ -5,7 +5,7 @@ import math
 import statistics
 import subprocess
 
-REPETITIONS = 7
+REPETITIONS = 5
 
 
 def measure(build):

@@ -13,8 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-PROCESSES = 5
-TURNS = 60
+PROCESSES = 3
+TURNS = 40
 STEPS = 50  # of a turn
 
 

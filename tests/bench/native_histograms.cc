@@ -18,7 +18,7 @@
 #include "format/scrape_renderer.h"
 #include "merge/stream_totals.h"
 #include "model/stream_bounds.h"
-#include "persia/metrics/internal/stream_buckets.h"
+#include "persia/metrics/internal/bucket_search.h"
 #include "remote/series_plan.h"
 #include "remote/snappy_block.h"
 #include "remote/write_request.h"

@@ -6,7 +6,7 @@
 
 #include "persia/metrics/events.h"
 #include "persia/metrics/init.h"
-#include "persia/metrics/internal/exit.h"
+#include "persia/metrics/internal/process.h"
 #include "persia/metrics/remove.h"
 
 namespace persia::litmus {

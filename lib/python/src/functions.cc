@@ -13,10 +13,9 @@
 #include "native.h"
 #include "persia/metrics/events.h"
 #include "persia/metrics/init.h"
-#include "persia/metrics/internal/exit.h"
-#include "persia/metrics/internal/process_group.h"
+#include "persia/metrics/internal/process.h"
 #include "persia/metrics/remove.h"
-#include "series.h"
+#include "removal.h"
 
 namespace persia::metrics::python {
 

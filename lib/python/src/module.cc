@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "native.h"
-#include "persia/metrics/internal/language.h"
+#include "persia/metrics/internal/process.h"
 
 namespace persia::metrics::python {
 namespace {
@@ -16,7 +16,7 @@ int Execute(PyObject* module) {
   internal::SetLanguage("python");
   return PyModule_AddStringConstant(module, "__version__", PERSIA_METRICS_VERSION) == 0 && AddInstrumentTypes(module) &&
                  AddTextTypes(module) && AddFunctions(module) && AddCallables(module) && AddPhaseType(module) &&
-                 AddProgressFunctions(module) && AddMarkType(module) && AddClientValues(module) && AddReading(module)
+                 AddMarkType(module) && AddClientValues(module) && AddReading(module)
              ? 0
              : -1;
 }

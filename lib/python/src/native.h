@@ -48,7 +48,6 @@ bool AddReading(PyObject* module);
 bool AddTextTypes(PyObject* module);
 bool AddCallables(PyObject* module);
 bool AddPhaseType(PyObject* module);
-bool AddProgressFunctions(PyObject* module);
 bool AddMarkType(PyObject* module);
 bool AddClientValues(PyObject* module);
 

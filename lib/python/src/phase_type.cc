@@ -1,4 +1,4 @@
-// The module's type Phase, and the function set_step.
+// The module's type Phase, and the functions of steps and progress.
 
 #include <algorithm>
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include "instrument.h"
 #include "native.h"
 #include "persia/metrics/phase.h"
+#include "persia/metrics/progress.h"
 
 namespace persia::metrics::python {
 namespace {
@@ -58,10 +59,22 @@ PyObject* LeavePhase(PyObject* self, PyObject* const* error, Py_ssize_t count) {
 
 PyObject* ReadPhase(PyObject* self, PyObject*) { return ValueFrom(HandleOf<NamedPhase>(self)->phase.Value()); }
 
-PyObject* SetStepTo(PyObject*, PyObject* step) {
-  unsigned long long number = 0;
-  if (!CountOf(step, &number)) return nullptr;
-  SetStep(number);
+PyObject* CountStepsBy(PyObject*, PyObject* const* args, Py_ssize_t size) {
+  unsigned long long count = 1;
+  if (size > 1) {
+    PyErr_Format(PyExc_TypeError, "count_steps() takes at most 1 argument (%zd given)", size);
+    return nullptr;
+  }
+  if (size == 1 && !CountOf(args[0], &count)) return nullptr;
+  CountSteps(count);
+  Py_RETURN_NONE;
+}
+
+template <auto kFunction>
+PyObject* Pass(PyObject*, PyObject* argument) {
+  unsigned long long count = 0;
+  if (!CountOf(argument, &count)) return nullptr;
+  kFunction(count);
   Py_RETURN_NONE;
 }
 
@@ -72,9 +85,17 @@ PyMethodDef phase_methods[] = {
      "value($self, /)\n--\n\nThe seconds that the process has spent in it, with those of now."},
     {nullptr, nullptr, 0, nullptr}};
 
-PyMethodDef phase_functions[] = {{"set_step", &SetStepTo, METH_O,
-                                  "set_step(step, /)\n--\n\nThe step that the process trains now, as the program numbers it."},
-                                 {nullptr, nullptr, 0, nullptr}};
+PyMethodDef phase_functions[] = {
+    {"set_step", &Pass<&SetStep>, METH_O,
+     "set_step(step, /)\n--\n\nThe step that the process trains now, as the program numbers it."},
+    {"count_steps", AsCFunction(&CountStepsBy), METH_FASTCALL,
+     "count_steps(count=1, /)\n--\n\nThe process has done this many more steps of training."},
+    {"count_samples", &Pass<&CountSamples>, METH_O,
+     "count_samples(count, /)\n--\n\nThe process has trained on this many more samples."},
+    {"count_tokens", &Pass<&CountTokens>, METH_O,
+     "count_tokens(count, /)\n--\n\nThe process has trained on this many more tokens."},
+    {"set_total_steps", &Pass<&SetTotalSteps>, METH_O, "set_total_steps(steps, /)\n--\n\nThe training ends with this step."},
+    {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -10,7 +10,7 @@
 #include "emit_pipe.h"
 #include "fork_locks.h"
 #include "json.h"
-#include "persia/metrics/internal/out_of_memory.h"
+#include "persia/metrics/internal/process.h"
 #include "persia/metrics/stream.h"
 
 namespace persia::metrics {

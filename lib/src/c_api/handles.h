@@ -18,7 +18,7 @@
 #include "persia/metrics/c.h"
 #include "persia/metrics/info.h"
 #include "persia/metrics/instruments.h"
-#include "persia/metrics/internal/out_of_memory.h"
+#include "persia/metrics/internal/process.h"
 #include "persia/metrics/labels.h"
 #include "persia/metrics/phase.h"
 

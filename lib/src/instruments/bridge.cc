@@ -9,7 +9,7 @@
 
 #include "cells.h"
 #include "log.h"
-#include "persia/metrics/internal/out_of_memory.h"
+#include "persia/metrics/internal/process.h"
 #include "registry.h"
 
 namespace persia::metrics {

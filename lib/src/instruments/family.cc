@@ -6,8 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "last_duration.h"
-#include "native_bounds.h"
+#include "definitions.h"
 #include "registry.h"
 #include "removal.h"
 

@@ -14,7 +14,6 @@
 
 #include "cells.h"
 #include "clock.h"
-#include "first_step.h"
 #include "log.h"
 #include "made_once.h"
 #include "phase_track.h"
@@ -271,6 +270,7 @@ struct StepNumber {
   std::atomic<uint64_t> counted = 0;
   std::atomic<uint32_t> counts = 0;           // calls that counted
   std::atomic<bool> program_numbers = false;  // there was one such call between the last two settings
+  std::atomic<bool> first_is_noted = false;
 };
 constinit StepNumber step_number;
 
@@ -280,6 +280,18 @@ void ForgetStep() noexcept {
   step_number.counted.store(0, std::memory_order_relaxed);
   step_number.counts.store(0, std::memory_order_relaxed);
   step_number.program_numbers.store(false, std::memory_order_relaxed);
+  step_number.first_is_noted.store(false, std::memory_order_relaxed);
+}
+
+// After a restart, the first step is the one from which the run continues.
+void NoteFirstStep(uint64_t step) noexcept {
+  std::atomic<bool>& noted = step_number.first_is_noted;
+  if (noted.load(std::memory_order_relaxed) || noted.exchange(true, std::memory_order_relaxed)) return;
+  try {
+    Gauge(kPhaseGroup, "first_step", {.help = "The first step that the process trained."}).Set(static_cast<double>(step));
+  } catch (const std::bad_alloc&) {
+    Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
+  }
 }
 
 void StoreStep(uint64_t step) noexcept {

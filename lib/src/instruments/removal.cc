@@ -5,7 +5,6 @@
 #include "callbacks.h"
 #include "persia/metrics/remove.h"
 #include "registry.h"
-#include "series.h"
 
 namespace persia::metrics {
 inline namespace abi_1 {

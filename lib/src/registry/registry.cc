@@ -391,7 +391,7 @@ bool Registry::disabled() noexcept {
 }
 
 segment::EventSlot* Registry::NextEventSlot(uint64_t* ticket) noexcept {
-  // Pairs with the release in EnsureRing and MoveRing.
+  // Pairs with the release in EnsureRing and MakeFileRing.
   const EventRing* ring = ring_.load(std::memory_order_acquire);
   if (ring == nullptr) return nullptr;
   *ticket = ring->recorded->fetch_add(1, std::memory_order_relaxed);

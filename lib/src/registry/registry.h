@@ -203,7 +203,6 @@ class Registry {
   };
 
   Registry() noexcept;
-  static bool ListenForThreadEnds() noexcept;
 
   // registry.cc: families and series.
   [[nodiscard]] const internal::SeriesNode* FindSeries(std::string_view group, std::string_view name, bool event,
@@ -240,8 +239,6 @@ class Registry {
   void TakeIdentity(Identity wanted) PERSIA_REQUIRES(mutex_);
   // If the segment has another identity, it waits to be written.
   void Renew(Identity renewed) PERSIA_REQUIRES(mutex_);
-  // If PERSIA_RUN_ID gave no run id, sets the agent's, else torchrun's.
-  void AdoptRunId(Identity* identity) const PERSIA_REQUIRES(mutex_);
 
   // registry_publish.cc: from private memory to the file.
   // Publishes new metrics, unless older ones wait. False: they wait.
@@ -250,7 +247,6 @@ class Registry {
   void Recover() noexcept PERSIA_REQUIRES(mutex_);
   bool PublishAll() noexcept PERSIA_REQUIRES(mutex_);
   bool MoveChunk(uint32_t range) noexcept PERSIA_REQUIRES(mutex_);
-  bool MoveRing() noexcept PERSIA_REQUIRES(mutex_);
   bool MakeFileRing() noexcept PERSIA_REQUIRES(mutex_);
   // Whether space was refused a moment ago. Once a second it tries again.
   bool IsShort() noexcept PERSIA_EXCLUDES(mutex_);
@@ -285,8 +281,6 @@ class Registry {
   void ReleaseLane(Lane* lane) PERSIA_EXCLUDES(mutex_);
   void ResetAfterFork() PERSIA_REQUIRES(mutex_);
   static void OnThreadEnd(void* lane);
-  static void BeforeFork() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis);
-  static void UnlockAfterFork() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis);
   static void AfterForkInChild() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis);
 
   const bool thread_ends_are_seen_;  // if not, no thread gets a lane, since lanes would not be returned
@@ -312,8 +306,7 @@ class Registry {
   Identity identity_ PERSIA_GUARDED_BY(mutex_);
   OwnRanks own_ranks_ PERSIA_GUARDED_BY(mutex_);
   bool identity_known_ PERSIA_GUARDED_BY(mutex_) = false;
-  bool initialized_ PERSIA_GUARDED_BY(mutex_) = false;  // by Init
-  std::string agent_run_id_ PERSIA_GUARDED_BY(mutex_);
+  bool initialized_ PERSIA_GUARDED_BY(mutex_) = false;   // by Init
   std::string export_detail_ PERSIA_GUARDED_BY(mutex_);  // the segment's path, or why there is none
   // Not guarded as a whole: CountDropped uses its thread-safe method without the lock.
   SegmentWriter writer_;

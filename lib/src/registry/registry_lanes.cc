@@ -61,6 +61,18 @@ void PinThisModule() {
   }
 }
 
+void LockBeforeFork() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis) {
+  for (Mutex& mutex : internal::fork_locks) {
+    mutex.Lock();
+  }
+}
+
+void UnlockAfterFork() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis) {
+  for (Mutex& mutex : internal::fork_locks) {
+    mutex.Unlock();
+  }
+}
+
 }  // namespace
 
 // When the library is loaded, before any other of its functions can run: a function-local static would be made under a lock
@@ -69,22 +81,20 @@ void PinThisModule() {
 
 void Registry::MakeAtLoad() noexcept {
   new (storage) Registry();
-  pthread_atfork(&BeforeFork, &UnlockAfterFork, &AfterForkInChild);
+  pthread_atfork(&LockBeforeFork, &UnlockAfterFork, &AfterForkInChild);
   PinThisModule();
 }
 
 Registry& Registry::Get() noexcept { return *std::launder(reinterpret_cast<Registry*>(storage)); }
 
+// A pthread key instead of a thread_local object: it needs no static TLS, and its destructor runs after those of all
+// thread_local objects, so that these still record in the lane.
 Registry::Registry() noexcept
-    : thread_ends_are_seen_(ListenForThreadEnds()),
+    : thread_ends_are_seen_(pthread_key_create(&internal::thread_end_key, &OnThreadEnd) == 0),
       mutex_(MutexOf(ForkLock::kRegistry)),
       waiting_mutex_(MutexOf(ForkLock::kWaitingCells)) {
   SetChunk(internal::common_lane, internal::kScratchSlot, internal::common_scratch);
 }
-
-// A pthread key instead of a thread_local object: it needs no static TLS, and its destructor runs after those of all
-// thread_local objects, so that these still record in the lane.
-bool Registry::ListenForThreadEnds() noexcept { return pthread_key_create(&internal::thread_end_key, &OnThreadEnd) == 0; }
 
 Cell* Registry::ClaimChunk(uint32_t slot) noexcept try {
   Table* table = internal::tls_lane;
@@ -178,18 +188,6 @@ void Registry::ReleaseLane(Lane* lane) {
 void Registry::OnThreadEnd(void* lane) {
   internal::tls_lane = internal::kEnded;
   Get().ReleaseLane(static_cast<Lane*>(lane));
-}
-
-void Registry::BeforeFork() {
-  for (Mutex& mutex : internal::fork_locks) {
-    mutex.Lock();
-  }
-}
-
-void Registry::UnlockAfterFork() {
-  for (Mutex& mutex : internal::fork_locks) {
-    mutex.Unlock();
-  }
 }
 
 void Registry::AfterForkInChild() {

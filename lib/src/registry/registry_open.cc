@@ -170,18 +170,13 @@ bool Registry::TryExport(std::string* error) {
     disabled_.store(true, std::memory_order_relaxed);
     return false;
   }
-  agent_run_id_ = conf.run_id;
   Identity identity = identity_;
-  AdoptRunId(&identity);
+  if (identity.run_id.empty()) {  // PERSIA_RUN_ID gave none
+    identity.run_id = conf.run_id.empty() ? identity.torch_run_id : conf.run_id;
+  }
   if (!writer_.Create(directory.get(), identity_.metrics_dir, identity, error)) return false;
   identity_ = std::move(identity);
   return true;
-}
-
-void Registry::AdoptRunId(Identity* identity) const {
-  if (identity->run_id.empty()) {
-    identity->run_id = agent_run_id_.empty() ? identity->torch_run_id : agent_run_id_;
-  }
 }
 
 }  // namespace abi_1

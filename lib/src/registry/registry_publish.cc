@@ -116,7 +116,7 @@ bool Registry::PublishAll() noexcept {
     SeriesNode& node = *series[series_published_];
     if (!MoveChunk(RangeOf(node.slot)) || !writer_.AddSeries(node.record(), &node.record_at)) return false;
   }
-  return MoveRing();
+  return ring_.load(std::memory_order_relaxed) != &private_ring_ || MakeFileRing();
 }
 
 bool Registry::MoveChunk(uint32_t range) noexcept {
@@ -202,8 +202,6 @@ void Registry::EnsureRing() noexcept {
   private_ring_ = {&events_before_file_, static_cast<EventSlot*>(memory)};
   ring_.store(&private_ring_, std::memory_order_release);
 }
-
-bool Registry::MoveRing() noexcept { return ring_.load(std::memory_order_relaxed) != &private_ring_ || MakeFileRing(); }
 
 bool Registry::MakeFileRing() noexcept {
   EventSlot* slots = writer_.AddRing();

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "persia/metrics/internal/exit.h"
+#include "persia/metrics/internal/process.h"
 #include "segment_format.h"
 
 // Of the program or library that this code is linked into; null in a static program.

@@ -17,7 +17,7 @@
 
 #include "descriptor.h"
 #include "exit_mark.h"
-#include "persia/metrics/internal/language.h"
+#include "persia/metrics/internal/process.h"
 #include "persia/metrics/version.h"
 
 namespace persia::metrics {

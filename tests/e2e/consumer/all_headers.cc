@@ -1,9 +1,6 @@
 #include <persia/metrics/c.h>
 #include <persia/metrics/internal/bridge.h>
-#include <persia/metrics/internal/exit.h>
-#include <persia/metrics/internal/language.h>
-#include <persia/metrics/internal/out_of_memory.h>
-#include <persia/metrics/internal/process_group.h>
+#include <persia/metrics/internal/process.h>
 #include <persia/metrics/metrics.h>
 
 #include <array>

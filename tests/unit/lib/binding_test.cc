@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "persia/metrics/internal/language.h"
+#include "persia/metrics/internal/process.h"
 #include "persia/metrics/metrics.h"
 #include "worker.h"
 

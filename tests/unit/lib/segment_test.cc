@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "job_directory.h"
-#include "persia/metrics/internal/process_group.h"
+#include "persia/metrics/internal/process.h"
 #include "persia/metrics/metrics.h"
 #include "persia/metrics/version.h"
 #include "segment_format.h"

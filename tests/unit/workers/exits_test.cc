@@ -14,7 +14,7 @@
 
 #include "files/proc_reader.h"
 #include "ledger/retired_test.h"
-#include "persia/metrics/internal/exit.h"
+#include "persia/metrics/internal/process.h"
 #include "persia/metrics/metrics.h"
 #include "worker.h"
 #include "workers/exit_reasons.h"

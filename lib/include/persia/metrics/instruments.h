@@ -32,7 +32,6 @@
 #include "persia/metrics/export.h"
 #include "persia/metrics/internal/bits.h"
 #include "persia/metrics/internal/bucket_search.h"
-#include "persia/metrics/internal/fast_math.h"
 #include "persia/metrics/internal/lane.h"
 #include "persia/metrics/labels.h"
 #include "persia/metrics/span.h"

@@ -1,4 +1,4 @@
-#include "native_bounds.h"
+#include "definitions.h"
 
 #include <algorithm>
 #include <cmath>

@@ -250,7 +250,7 @@ def test_label_values_without_end_take_no_memory_without_end(run_python, segment
     told = run_python(
         """
 from persia_metrics import Counter, Enum, Info, TimeCost
-from persia_metrics.instruments import _KEPT_UNASKED
+from persia_metrics.labelled import _KEPT_UNASKED
 
 families = [Counter("", "c", "", ["user"]), TimeCost("", "t", "", ["user"], bounds=[1])]
 for family in families:

@@ -8,17 +8,14 @@ The native module has the methods that run in training steps: `inc`, `dec`, `set
 
 from __future__ import annotations
 
-import functools
 import math
 import time
-from types import FunctionType
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 from . import _native
+from .labelled import Labelled, checked_names, series_of
 from .reading import HistogramValue, StreamValue, TimeCostValue
 from .timing import ExceptionCounter, ExceptionTypes, InprogressTracker, Timer
-
-_Self = TypeVar("_Self", bound="_Labelled")
 
 # The numbers of GaugeMerge in instruments.h.
 _MERGES = {"last": 0, "sum": 1, "min": 2, "max": 3, "avg": 4, "each": 5}
@@ -28,193 +25,8 @@ gauge_policies: Dict[Tuple[str, str], int] = {}
 
 _DEFAULT_BOUNDS: Sequence[float] = _native.DEFAULT_BOUNDS
 
-# A family that has more series asks whether a new one counts before it keeps it: with label values without end, the segment is full at some time.
-_KEPT_UNASKED = 10_000
 
-
-# What other libraries, above all prometheus_client, call an argument.
-_ELSEWHERE = {
-    "buckets": "bounds",
-    "documentation": "help",
-    "labelnames": "label_names",
-    "multiprocess_mode": "merge",
-    "namespace": "group",
-    "subsystem": "group",
-}
-
-
-def _naming_arguments(make: FunctionType) -> Callable[..., Any]:
-    """`make`, which says of an argument of another library what it is called here."""
-    code = make.__code__
-    ours = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-    @functools.wraps(make)
-    def new(cls: type, *args: Any, **named: Any) -> Any:
-        for name in named:
-            if name not in ours and _ELSEWHERE.get(name) in ours:
-                raise TypeError(f"{cls.__name__}() has no argument {name!r}: here it is called {_ELSEWHERE[name]!r}")
-        return make(cls, *args, **named)
-
-    return new
-
-
-class _Labelled:
-    """A metric with label names is a family; `labels()` returns its series."""
-
-    __slots__ = ()
-
-    # The constructor's arguments, for series and pickles.
-    _arguments: Tuple[Any, ...]
-    _label_names: Tuple[str, ...]
-    _values: Optional[Tuple[str, ...]]
-    _children: Optional[Dict[Tuple[object, ...], Any]]
-    _handle: Any  # the native base class
-    # Of each native metric that it consists of, what its name has after the metric's.
-    _suffixes: Tuple[str, ...] = ("",)
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        _native.own_methods(cls)  # a call of an inherited native method takes 1.5 times as long
-        if cls.__module__ == __name__ and "__new__" in cls.__dict__:
-            setattr(cls, "__new__", staticmethod(_naming_arguments(cls.__dict__["__new__"].__func__)))
-
-    def labels(self: _Self, *label_values: object, **labels: object) -> _Self:
-        """Returns the series with these label values, given in the order of the names or by name. Creates it if it is new.
-
-        In a hot loop keep the result, which saves the look-up. ValueError: the labels are not those of the metric.
-        """
-        children = self._children
-        if children is not None and not labels:
-            child = _native.find_series(children, label_values)
-            if child is not None:
-                return child  # type: ignore[no-any-return]
-        return self._new_child(label_values, labels)
-
-    def _new_child(self: _Self, values: Tuple[object, ...], named: Dict[str, object]) -> _Self:
-        texts = self._texts(values, named)
-        children = self._family_children()
-        # Two threads may both create one; their handles are of the same series.
-        child: Optional[_Self] = children.get(texts)
-        if child is None:
-            made = _series(type(self), self._arguments, texts)
-            child = children.setdefault(texts, made) if len(children) < _KEPT_UNASKED or self._counts(texts) else made
-        return child
-
-    def _counts(self, texts: Tuple[str, ...]) -> bool:
-        """Whether the library has accepted a series that was made."""
-        group, name = self._arguments[:2]
-        return _native.has_series(group, name, tuple(zip(self._label_names, texts)))
-
-    def remove(self, *label_values: object) -> None:
-        """Removes the series with these label values, in the order of the names: it is not exported until it is created again.
-
-        `labels()` creates it again; it then starts from 0 in this process. What the agent exports goes on from where it was, as after a
-        restart of the process, since a counter must not fall. An object that has the series from before counts for it again then. If
-        other processes of one job, role and replica have the series, the agent exports it until they remove it, too. KeyError: there is no
-        such series. ValueError: the label values are not those of the metric.
-        """
-        texts = self._texts(label_values, {})
-        child = self._family_children().pop(texts, None)
-        if not self._remove_series(texts, child) and child is None:
-            raise KeyError(label_values)
-
-    def remove_by_labels(self, labels: Mapping[str, object]) -> None:
-        """Removes all series that have these labels, of which some may be missing, as `remove`. ValueError: a label is not the metric's."""
-        children = self._family_children()
-        unknown = sorted(set(labels) - set(self._label_names))
-        if unknown:
-            raise ValueError(f"unknown label names: {unknown}")
-        wanted = {self._label_names.index(name): str(value) for name, value in labels.items()}
-        for texts in list(children):
-            child = children.pop(texts, None) if all(texts[at] == value for at, value in wanted.items()) else None
-            if child is not None:
-                self._remove_series(texts, child)
-
-    def clear(self) -> None:
-        """Removes all series, as `remove`. ValueError: the metric has no label names."""
-        self.remove_by_labels({})
-
-    def _remove_series(self, texts: Tuple[object, ...], child: Any) -> bool:
-        group, name = self._arguments[:2]
-        labels = tuple(zip(self._label_names, map(str, texts)))
-        return any([_native.remove_series(group, name + suffix, labels) for suffix in self._suffixes])
-
-    def _family_children(self) -> Dict[Tuple[object, ...], Any]:
-        if self._children is None:
-            raise ValueError("this metric has no label names" if not self._label_names else "this series already has its labels")
-        return self._children
-
-    def _texts(self, values: Tuple[object, ...], named: Dict[str, object]) -> Tuple[str, ...]:
-        self._family_children()
-        if values and named:
-            raise ValueError("give the label values by position or by name, not both")
-        if named:
-            if sorted(named) != sorted(self._label_names):
-                raise ValueError(f"label names must be {sorted(self._label_names)}, not {sorted(named)}")
-            values = tuple(named[name] for name in self._label_names)
-        elif len(values) != len(self._label_names):
-            raise ValueError(f"{len(self._label_names)} label values are needed ({', '.join(self._label_names)}), not {len(values)}")
-        return tuple(map(str, values))
-
-    def _series_only(self) -> None:
-        if self._children is not None:
-            raise ValueError(f"{self!r} has label names: call labels() to get a series of it")
-
-    def __reduce__(self) -> Tuple[Callable[..., Any], Tuple[Any, ...]]:
-        """A metric that is unpickled in another process is that process's series of the same name."""
-        return _unpickle, (type(self), self._arguments, self._values)
-
-    def __repr__(self) -> str:
-        group, name = self._arguments[:2]
-        labels = dict(zip(self._label_names, self._values or ()))
-        return f"<{type(self).__name__} {group + ' ' if group else ''}{name}{labels or ''}>"
-
-
-def _series(kind: Type[_Self], arguments: Tuple[Any, ...], values: Optional[Tuple[str, ...]]) -> _Self:
-    """Creates a family (label names, but `values` is None) or a series."""
-    group, name, help_text, unit, label_names, *more = arguments
-    family = bool(label_names) and values is None
-    labels = None if family else tuple(zip(label_names, values or ()))
-    made: _Self = kind._handle.__new__(kind, group, name, help_text, unit, labels, *more)
-    made._arguments = arguments
-    made._label_names = label_names
-    made._values = values
-    made._children = {} if family else None
-    return made
-
-
-def _unpickle(kind: Any, arguments: Tuple[Any, ...], values: Optional[Tuple[str, ...]]) -> Any:
-    return _series(kind, arguments, values)
-
-
-def _is_help(group: str, text: str) -> bool:
-    """Whether it is the help text of a metric `group`, as prometheus_client's second argument is: it reads as a sentence."""
-    words = text.split()
-    if len(words) < 2:
-        return False
-    begins = words[0].isalpha() and words[0].istitle() and words[1][0].islower()
-    return text.endswith(".") or begins and (len(words) > 2 or words[0].lower() in group.lower().split("_"))
-
-
-def _names(group: str, name: str, help_text: str, label_names: Iterable[str], unit: str) -> Tuple[str, str, str, str, Tuple[str, ...]]:
-    for argument, text in (("group", group), ("name", name), ("help", help_text), ("unit", unit)):
-        if not isinstance(text, str):
-            raise TypeError(f"{argument} must be str, not {type(text).__name__}")
-    if not help_text and _is_help(group, name):
-        raise ValueError(f"{name!r} is a text, not a name: the arguments are (group, name, help, label_names)")
-    if isinstance(label_names, str):
-        raise TypeError(f"label_names must be an iterable of names, not the string {label_names!r}")
-    names = tuple(label_names)
-    for label in names:
-        if not isinstance(label, str):
-            raise TypeError(f"label_names must be str, not {type(label).__name__}")
-        label.encode()  # a lone surrogate raises here, not at the first labels()
-    if len(set(names)) != len(names):
-        raise ValueError(f"label_names has a duplicate: {names}")
-    return group, name, help_text, unit, names
-
-
-class Counter(_Labelled, _native.Counter):
+class Counter(Labelled, _native.Counter):
     """A number that only goes up: batches trained, bytes sent. Starts at 0.
 
     Exported as `<group>_<name>`, or `<name>` if the group is empty; nothing is appended to the name. `unit` is a base unit in the
@@ -226,7 +38,7 @@ class Counter(_Labelled, _native.Counter):
     _handle = _native.Counter
 
     def __new__(cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "") -> Counter:
-        return _series(cls, _names(group, name, help, label_names, unit), None)
+        return series_of(cls, checked_names(group, name, help, label_names, unit), None)
 
     def value(self) -> float:
         """What this process has counted; 0 if metrics are disabled. ValueError: the metric has label names."""
@@ -248,7 +60,7 @@ class Counter(_Labelled, _native.Counter):
         return ExceptionCounter(self, exception)
 
 
-class Gauge(_Labelled, _native.Gauge):
+class Gauge(Labelled, _native.Gauge):
     """A number that goes up and down: staleness, pending batches. Not exported until it is first set.
 
     `merge` combines the values of several processes of one job, role and replica: "last", "sum", "min", "max",
@@ -264,9 +76,9 @@ class Gauge(_Labelled, _native.Gauge):
     ) -> Gauge:
         if merge not in _MERGES:
             raise ValueError(f"merge must be one of {', '.join(_MERGES)}, not {merge!r}")
-        names = _names(group, name, help, label_names, unit)
+        names = checked_names(group, name, help, label_names, unit)
         gauge_policies.setdefault((group, name), _MERGES[merge])
-        return _series(cls, (*names, _MERGES[merge]), None)
+        return series_of(cls, (*names, _MERGES[merge]), None)
 
     def unset(self) -> None:
         """Makes it a gauge that was never set, which is not exported. ValueError: the metric has label names."""
@@ -324,7 +136,7 @@ def _checked_bounds(bounds: Iterable[float], label_names: Tuple[str, ...]) -> Tu
     return numbers
 
 
-class Histogram(_Labelled, _native.Histogram):
+class Histogram(Labelled, _native.Histogram):
     """A distribution, of durations or sizes. Exported with its buckets, sum and count.
 
     `bounds` are the inclusive upper bounds of the buckets in ascending order, in the unit of the observations; infinity may be
@@ -345,14 +157,14 @@ class Histogram(_Labelled, _native.Histogram):
         native_factor: Optional[float] = None, native_max_buckets: int = 160,
         native_zero_threshold: float = 2.0**-20, native_max_value: float = 2.0**20,
     ) -> Histogram:
-        names = _names(group, name, help, label_names, unit)
+        names = checked_names(group, name, help, label_names, unit)
         native: Tuple[Any, ...] = ()
         if native_factor is not None:
             if bounds is not _DEFAULT_BOUNDS:
                 raise ValueError("give bounds or native_factor, not both")
             native = (_native_buckets(native_factor, native_max_buckets, native_zero_threshold, native_max_value),)
             bounds = (1.0,)  # unused
-        return _series(cls, (*names, _checked_bounds(bounds, names[-1]), *native), None)
+        return series_of(cls, (*names, _checked_bounds(bounds, names[-1]), *native), None)
 
     def value(self) -> HistogramValue:
         """What this process has observed; empty if metrics are disabled. ValueError: the metric has label names."""
@@ -363,7 +175,7 @@ class Histogram(_Labelled, _native.Histogram):
         return Timer(self, "observe")
 
 
-class TimeCost(_Labelled, _native.TimeCost):
+class TimeCost(Labelled, _native.TimeCost):
     """A duration, exported as PersiaML does: the histogram `<name>`, and the gauge `<name>_sec` with the last duration.
 
     `bounds` are those of the histogram, in seconds, with the errors of Histogram.
@@ -377,8 +189,8 @@ class TimeCost(_Labelled, _native.TimeCost):
         cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "",
         bounds: Iterable[float] = _DEFAULT_BOUNDS,
     ) -> TimeCost:
-        names = _names(group, name, help, label_names, unit)
-        return _series(cls, (*names, _checked_bounds(bounds, names[-1])), None)
+        names = checked_names(group, name, help, label_names, unit)
+        return series_of(cls, (*names, _checked_bounds(bounds, names[-1])), None)
 
     def value(self) -> TimeCostValue:
         """What this process has observed; empty if metrics are disabled. ValueError: the metric has label names."""
@@ -390,7 +202,7 @@ class TimeCost(_Labelled, _native.TimeCost):
         return Timer(self, "observe")
 
 
-class Stream(_Labelled, _native.Stream):
+class Stream(Labelled, _native.Stream):
     """Measured values whose metric type the program does not fix: torchelastic's `add_value`.
 
     A rule of the agent decides how a stream is exported: as its last value (the default), its sum, the distribution of its values, or
@@ -401,7 +213,7 @@ class Stream(_Labelled, _native.Stream):
     _handle = _native.Stream
 
     def __new__(cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "") -> Stream:
-        return _series(cls, _names(group, name, help, label_names, unit), None)
+        return series_of(cls, checked_names(group, name, help, label_names, unit), None)
 
     def value(self) -> StreamValue:
         """What this process has added; empty if metrics are disabled. ValueError: the metric has label names."""
@@ -412,7 +224,7 @@ class Stream(_Labelled, _native.Stream):
         return Timer(self, "add")
 
 
-class _LabelledTexts(_Labelled):
+class _LabelledTexts(Labelled):
     """The series of an Info or an Enum has further labels, which only its handle knows."""
 
     __slots__ = ()
@@ -434,7 +246,7 @@ class Info(_LabelledTexts, _native.Info):
     _handle = _native.Info
 
     def __new__(cls, group: str, name: str, help: str = "", label_names: Iterable[str] = (), *, unit: str = "") -> Info:
-        return _series(cls, _names(group, name, help, label_names, unit), None)
+        return series_of(cls, checked_names(group, name, help, label_names, unit), None)
 
     def info(self, val: Mapping[str, str]) -> None:
         """Replaces the texts. The former ones are not exported any more.
@@ -468,7 +280,7 @@ class Enum(_LabelledTexts, _native.Enum):
         all_states = tuple(states)
         if not all_states or len(set(all_states)) != len(all_states):
             raise ValueError(f"states must be at least one, each once, not {all_states}")
-        return _series(cls, (*_names(group, name, help, label_names, unit), all_states), None)
+        return series_of(cls, (*checked_names(group, name, help, label_names, unit), all_states), None)
 
     def state(self, state: str) -> None:
         """Changes the state. ValueError: it is none of the metric's, or the metric has label names."""

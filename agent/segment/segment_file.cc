@@ -91,9 +91,9 @@ std::optional<SegmentProblem> CheckHeader(const Header& header, uint64_t file_by
                                          ", this agent reads version " + std::to_string(segment::kMajor) +
                                          "; use an agent that is at least as new as the library"};
   }
-  if (header.header_bytes < segment::kMinHeaderBytes || header.header_bytes > segment::kPageBytes) {
+  if (header.header_bytes < sizeof(Header) || header.header_bytes > segment::kPageBytes) {
     return SegmentProblem{"corrupt", "its header gives its own size as " + std::to_string(header.header_bytes) +
-                                         " bytes, not " + std::to_string(segment::kMinHeaderBytes) + " to " +
+                                         " bytes, not " + std::to_string(sizeof(Header)) + " to " +
                                          std::to_string(segment::kPageBytes)};
   }
   if (header.max_bytes > access.max_bytes) {

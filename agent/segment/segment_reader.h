@@ -93,7 +93,7 @@ class SegmentReader {
   [[nodiscard]] const PhaseClocks& clocks() const { return clocks_; }
   // None: it does not number its steps, or not by whole numbers from 0 on.
   [[nodiscard]] std::optional<double> step() const { return StepIn(step_); }
-  // The first one that it trained; none in segments of older libraries.
+  // The first one that it trained.
   [[nodiscard]] std::optional<double> first_step() const { return StepIn(first_step_); }
   // Whether it was forked by a process that exports with the same role and replica.
   [[nodiscard]] bool forked() const { return forked_; }

@@ -32,7 +32,7 @@ struct SegmentIdentity {
   friend bool operator==(const SegmentIdentity&, const SegmentIdentity&) = default;
 };
 
-// The library that writes the segment, from the newest writer record. Empty before version 1.1 of the format.
+// The library that writes the segment, from the newest writer record; empty without one.
 struct SegmentWriterInfo {
   std::string language = {};
   std::string library_version = {};

@@ -55,7 +55,7 @@ def segment(path, records, chunks=1, events=(), cells=bytes(8 * CELLS)):
     first = ring + -(-1024 * len(events) // _PAGE) * _PAGE
     end = first + chunks * _PAGE
     places = (_PAGE, directory - _PAGE, directory, chunks, ring, len(events), first)
-    start = struct.pack("<8sHHI16sQIIQQQ", b"PRSMSEG\n", 1, 7, 296, hashlib.blake2b(path.name.encode(), digest_size=16).digest(), end, 999999, 0, 1, 1, 1)
+    start = struct.pack("<8sHHI16sQIIQQQ", b"PRSMSEG\n", 1, 0, 296, hashlib.blake2b(path.name.encode(), digest_size=16).digest(), end, 999999, 0, 1, 1, 1)
     counts = struct.pack("<3Q", used, chunks, len(events)) + bytes(16 * 8 + 16)
     draft = path.with_suffix(".draft")
     with open(draft, "wb") as file:

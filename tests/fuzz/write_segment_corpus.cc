@@ -16,8 +16,8 @@ using persia::agent::testing::SegmentPlaces;
 namespace segment = persia::metrics::segment;
 
 constexpr SegmentPlaces kTight = {.max_bytes = 65536,
-                                  .descriptors_offset = 280,
-                                  .descriptors_capacity = 720,
+                                  .descriptors_offset = 296,
+                                  .descriptors_capacity = 704,
                                   .directory_offset = 1000,
                                   .directory_capacity = 3,
                                   .chunks_offset = 1024};
@@ -72,8 +72,8 @@ int main(int argc, char** argv) {
 
   // Labels of a process and series, as many as fit: no cost may grow by their product.
   SegmentBuilder hostile({.max_bytes = 1 << 17,
-                          .descriptors_offset = 280,
-                          .descriptors_capacity = 60'000,
+                          .descriptors_offset = 296,
+                          .descriptors_capacity = 59'984,
                           .directory_offset = 60'280,
                           .directory_capacity = 4,
                           .chunks_offset = 60'312});

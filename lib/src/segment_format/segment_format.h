@@ -16,7 +16,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 
 inline constexpr char kMagic[8] = {'P', 'R', 'S', 'M', 'S', 'E', 'G', '\n'};
 inline constexpr uint16_t kMajor = 1;
-inline constexpr uint16_t kMinor = 7;
+inline constexpr uint16_t kMinor = 0;
 inline constexpr char kFileSuffix[] = ".seg";
 
 inline constexpr uint32_t kPageBytes = 4096;
@@ -70,16 +70,13 @@ struct Header {
   std::atomic<uint64_t> chunks_used;       // 136: entries of the directory
   std::atomic<uint64_t> events_recorded;   // 144: tickets taken, also of incomplete records; 0 until the ring's memory exists
   std::atomic<uint64_t> dropped[16];       // 152: by Drop
-  std::atomic<uint64_t> exit;              // 280: an ExitMark; since 1.4
-  std::atomic<uint64_t> removals;          // 288: raised with release after SeriesFixed::removed of a series changed; since 1.5
+  std::atomic<uint64_t> exit;              // 280: an ExitMark
+  std::atomic<uint64_t> removals;          // 288: raised with release after SeriesFixed::removed of a series changed
 };
 static_assert(sizeof(Header) == 296 && sizeof(Header) <= kPageBytes);
 static_assert(offsetof(Header, max_bytes) == 32 && offsetof(Header, start_ticks) == 56);
 static_assert(offsetof(Header, chunks_offset) == 120 && offsetof(Header, descriptors_used) == 128);
 static_assert(offsetof(Header, dropped) == 152 && offsetof(Header, exit) == 280 && offsetof(Header, removals) == 288);
-
-// Of a writer before 1.4.
-inline constexpr uint32_t kMinHeaderBytes = 280;
 
 // How the process left, written by it at a normal exit: 0 if it has not (it runs, or a signal or _exit ended it), else one of
 // these, or kExitCode plus the exit code.
@@ -94,7 +91,7 @@ enum class RecordType : uint16_t {
   kIdentity = 1,  // the newest one is valid
   kFamily = 2,    // families are numbered in the order of their records, from 0
   kSeries = 3,
-  kWriter = 4,  // since 1.1; the newest one is valid
+  kWriter = 4,  // the newest one is valid
 };
 struct RecordHeader {
   uint32_t bytes;  // of the whole record, including this header
@@ -111,7 +108,7 @@ struct IdentityFixed {
   int32_t replica;
   uint32_t restart_count;
   uint32_t labels;
-  uint32_t flags;  // kForked, or 0. Since 1.7
+  uint32_t flags;  // kForked, or 0
 };
 // Of an identity: the process was forked by one that exports with the same role and replica, such as a data loader's.
 inline constexpr uint32_t kForked = 1;
@@ -128,7 +125,7 @@ struct SeriesFixed {
   uint32_t family;
   uint32_t slot;  // of its first cell
   uint32_t labels;
-  uint32_t removed;  // 0: the series is exposed; else it was removed. The only field of a record that changes. Since 1.5
+  uint32_t removed;  // 0: the series is exposed; else it was removed. The only field of a record that changes
 };
 static_assert(sizeof(IdentityFixed) == 16 && sizeof(FamilyFixed) == 8 && sizeof(SeriesFixed) == 16);
 
@@ -140,12 +137,12 @@ enum class Kind : uint8_t {
   kHistogram = 3,  // lane: the sum (double), then bounds + 1 buckets (uint64), not cumulative
   kStream = 4,  // common: the last value (double), kUnset until the first; lane: the sums of the positive and of the negative
                 // values (double), the counts of negative values and of zeros (uint64), then kStreamBuckets buckets of the
-                // positive values (uint64). Since 1.2
+                // positive values (uint64)
   kNativeHistogram = 6,  // as a histogram. The bounds are those of consecutive buckets of one schema of Prometheus' native
-                         // histograms; the first one is the zero threshold. Since 1.3
+                         // histograms; the first one is the zero threshold
   kClock = 7,  // common: the clock's word (below), an unused cell that is 0, and when it last started, in nanoseconds of
                // CLOCK_MONOTONIC (uint64); if the process exited and so stopped it, it may be the time of that. The time is
-               // exposed as a counter of seconds. Since 1.6
+               // exposed as a counter of seconds
   kEvent = 5,  // common: the last timestamp in Unix milliseconds (uint64, 0 until the first); lane: the count (uint64), the sum
                // of the intervals in seconds (double), then bounds + 1 buckets of the intervals (uint64)
 };

@@ -129,7 +129,7 @@ TEST_F(OwnMetricsTest, OtherGaugesAndCountersHaveTheReportedValues) {
   EXPECT_EQ(Value("persia_agent_ticks_skipped_total"), 3);
   EXPECT_EQ(Value("persia_agent_scrapes_total"), 2);
   EXPECT_EQ(Value("persia_agent_segments_broken"), 4);
-  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.7"}, {"version", "1.2.3"}}));
+  EXPECT_EQ(BuildInfo(), (Labels{{"compiler", kCompiler}, {"segment_version", "1.0"}, {"version", "1.2.3"}}));
 }
 
 TEST_F(OwnMetricsTest, QuarantinedSeriesGoBackToZero) {

@@ -55,7 +55,7 @@ TEST_F(SegmentReaderTest, ReportsTheWritingLibrary) {
   SegmentBuilder segment;
   segment.Identity({.role = "trainer"});
   ASSERT_NE(Open(segment), nullptr);
-  EXPECT_EQ(reader_->writer(), SegmentWriterInfo{}) << "version 1.0 has no writer record";
+  EXPECT_EQ(reader_->writer(), SegmentWriterInfo{}) << "there is no writer record yet";
   segment.Writer({"c++", "0.1.0"});
   segment.Writer({"python", "0.2.0"});
   Put("a.seg", segment);

@@ -171,7 +171,7 @@ TEST_F(SegmentSourceTest, ACorruptFileCostsItselfAndIsReportedOnce) {
   EXPECT_THAT(
       Diagnosed(),
       ElementsAre("refused: the segment " + PathOf("future.seg") +
-                      " is not read: it has version 9.7, this agent reads version 1; use an agent that is at least as new "
+                      " is not read: it has version 9.0, this agent reads version 1; use an agent that is at least as new "
                       "as the library",
                   HasSubstr("link.seg is not read: it is a symbolic link"), HasSubstr(R"(it starts with "this is ")")));
   EXPECT_THAT(Refused(), ElementsAre("future.seg version", "link.seg type", "text.seg magic"));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace persia::agent {
 namespace {
@@ -33,52 +34,35 @@ bool IsTrue(const dom::object& object, const char* key) {
   return object[key].get_bool().get(value) == simdjson::SUCCESS && value;
 }
 
-RankState StateOf(const dom::object& worker, const std::string& last_exit) {
-  if (IsTrue(worker, "slow")) return RankState::kSlow;
-  const std::string state = TextOf(worker, "state");
-  for (const RankState known :
-       {RankState::kDied, RankState::kHung, RankState::kRunning, RankState::kStarting, RankState::kIdle, RankState::kExited}) {
-    if (state == ToString(known)) return known;
-  }
-  if (IsTrue(worker, "up")) return IsTrue(worker, "hung") ? RankState::kHung : RankState::kRunning;
-  return last_exit.empty() || last_exit == "exit" || last_exit == "exit_0" ? RankState::kExited : RankState::kDied;
+// In the order of the enumerations.
+constexpr const char* kRankStates[] = {"died", "hung", "slow", "running", "starting", "idle", "exited"};
+constexpr const char* kJobStates[] = {"failed", "hung", "degraded", "running", "waiting", "finished"};
+
+// `otherwise`, if there is no such state.
+template <class State, size_t kStates>
+State StateOf(const dom::object& object, const char* const (&names)[kStates], State otherwise) {
+  const auto* const name = std::find(std::begin(names), std::end(names), TextOf(object, "state"));
+  return name == std::end(names) ? otherwise : static_cast<State>(name - names);
 }
 
 Rank RankOf(const dom::object& worker) {
   Rank rank{.role = TextOf(worker, "role"), .instance = TextOf(worker, "instance"), .process = TextOf(worker, "process")};
   rank.last_exit = TextOf(worker, "last_exit");
-  rank.state = StateOf(worker, rank.last_exit);
+  rank.state = IsTrue(worker, "slow") ? RankState::kSlow : StateOf(worker, kRankStates, rank.state);
   rank.since_ms = WholeOf(worker, "state_since_ms");
   rank.restarts = static_cast<uint64_t>(std::max<int64_t>(0, WholeOf(worker, "restarts").value_or(0)));
   rank.cpu_seconds = NumberOf(worker, "cpu_seconds");
   rank.start_ms = WholeOf(worker, "start_time_ms");
   rank.resident_bytes = NumberOf(worker, "resident_bytes");
   rank.throughput = NumberOf(worker, "throughput");
-  bool is_rank = false;
-  rank.is_rank = worker["is_rank"].get_bool().get(is_rank) != simdjson::SUCCESS || is_rank;
+  rank.is_rank = IsTrue(worker, "is_rank");
   return rank;
-}
-
-ShownJobState DerivedState(const JobStatus& status) {
-  if (status.ranks.empty()) return ShownJobState::kWaiting;
-  const auto has = [&status](RankState state) {
-    return std::any_of(status.ranks.begin(), status.ranks.end(), [state](const Rank& rank) { return rank.state == state; });
-  };
-  const bool lives = has(RankState::kRunning) || has(RankState::kStarting) || has(RankState::kIdle);
-  if (!lives && has(RankState::kHung)) return ShownJobState::kHung;
-  if (!lives) return has(RankState::kDied) ? ShownJobState::kFailed : ShownJobState::kFinished;
-  return has(RankState::kDied) || has(RankState::kHung) ? ShownJobState::kDegraded : ShownJobState::kRunning;
 }
 
 void ReadHealth(const dom::object& root, JobStatus& status) {
   dom::object health;
-  status.state = DerivedState(status);
   if (root["health"].get_object().get(health) != simdjson::SUCCESS) return;
-  const std::string state = TextOf(health, "state");
-  for (const ShownJobState known : {ShownJobState::kFailed, ShownJobState::kHung, ShownJobState::kDegraded,
-                                    ShownJobState::kRunning, ShownJobState::kWaiting, ShownJobState::kFinished}) {
-    if (state == ToString(known)) status.state = known;
-  }
+  status.state = StateOf(health, kJobStates, status.state);
   status.since_ms = WholeOf(health, "since_ms");
   status.title = TextOf(health, "title");
   status.text = TextOf(health, "text");
@@ -89,8 +73,7 @@ void ReadHealth(const dom::object& root, JobStatus& status) {
     constexpr size_t kMaxReasons = 20;
     dom::object reason;
     if (status.reasons.size() == kMaxReasons || element.get_object().get(reason) != simdjson::SUCCESS) break;
-    const std::string headline = TextOf(reason, "headline");
-    status.reasons.push_back(headline.empty() ? TextOf(reason, "text") : headline);
+    status.reasons.push_back(TextOf(reason, "headline"));
   }
 }
 
@@ -157,40 +140,7 @@ Result<JobStatus> ParseJobStatus(std::string_view body) {
   return status;
 }
 
-const char* ToString(RankState state) {
-  switch (state) {
-    case RankState::kDied:
-      return "died";
-    case RankState::kHung:
-      return "hung";
-    case RankState::kSlow:
-      return "slow";
-    case RankState::kStarting:
-      return "starting";
-    case RankState::kIdle:
-      return "idle";
-    case RankState::kExited:
-      return "exited";
-    default:
-      return "running";
-  }
-}
-
-const char* ToString(ShownJobState state) {
-  switch (state) {
-    case ShownJobState::kFailed:
-      return "failed";
-    case ShownJobState::kHung:
-      return "hung";
-    case ShownJobState::kDegraded:
-      return "degraded";
-    case ShownJobState::kWaiting:
-      return "waiting";
-    case ShownJobState::kFinished:
-      return "finished";
-    default:
-      return "running";
-  }
-}
+const char* ToString(RankState state) { return kRankStates[static_cast<size_t>(state)]; }
+const char* ToString(ShownJobState state) { return kJobStates[static_cast<size_t>(state)]; }
 
 }  // namespace persia::agent

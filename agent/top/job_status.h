@@ -2,8 +2,7 @@
 //
 //   Result<JobStatus> status = ParseJobStatus(body);   // the body may come from anything that listens at the address
 //
-// Fields that an older agent does not send are derived from those that it sends: the state of a worker from `up` and `hung`,
-// the state of the job from its workers. Thread safety: plain data and a pure function.
+// Thread safety: plain data and a pure function.
 #pragma once
 
 #include <cstddef>

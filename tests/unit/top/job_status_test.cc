@@ -44,14 +44,20 @@ TEST(ParseJobStatus, ReadsAnAgentsAnswer) {
   EXPECT_EQ(rank.resident_bytes, std::nullopt);
 }
 
-TEST(ParseJobStatus, DerivesTheStatesOfAnOlderAgent) {
-  const auto status = ParseJobStatus(Answer(R"("workers": [
-      {"instance": "a", "up": true, "hung": false}, {"instance": "b", "up": true, "hung": true},
-      {"instance": "c", "up": false, "last_exit": "SIGKILL"}, {"instance": "d", "up": false, "last_exit": ""}])"));
-  ASSERT_TRUE(status.ok()) << status.error();
-  const RankState expected[] = {RankState::kRunning, RankState::kHung, RankState::kDied, RankState::kExited};
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(status.value().ranks[i].state, expected[i]) << i;
-  EXPECT_EQ(status.value().state, ShownJobState::kDegraded);
+TEST(ParseJobStatus, ReadsEachStateByItsName) {
+  for (const RankState state :
+       {RankState::kDied, RankState::kHung, RankState::kRunning, RankState::kStarting, RankState::kIdle, RankState::kExited}) {
+    const auto status = ParseJobStatus(Answer(std::string(R"("workers": [{"state": ")") + ToString(state) + "\"}]"));
+    EXPECT_EQ(status.value().ranks[0].state, state);
+  }
+  for (const ShownJobState state : {ShownJobState::kFailed, ShownJobState::kHung, ShownJobState::kDegraded,
+                                    ShownJobState::kRunning, ShownJobState::kWaiting, ShownJobState::kFinished}) {
+    const auto status =
+        ParseJobStatus(Answer(std::string(R"("health": {"state": ")") + ToString(state) + R"("}, "workers": [])"));
+    EXPECT_EQ(status.value().state, state);
+  }
+  EXPECT_STREQ(ToString(RankState::kExited), "exited");
+  EXPECT_STREQ(ToString(ShownJobState::kFinished), "finished");
 }
 
 TEST(ParseJobStatus, RefusesAnythingElse) {

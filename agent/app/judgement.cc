@@ -110,7 +110,7 @@ void Judgement::ReportShared(const SharedRanks::Pair& pair) {
 void Judgement::JudgeHealth(Depth depth) {
   const auto now = std::chrono::system_clock::now();
   if (segments_.StateIsLoaded() && !std::exchange(health_is_restored_, true)) {
-    const auto memory = DecodeHealth(segments_.health());
+    const auto memory = DecodeAs<HealthMemory>(segments_.health());
     death_metrics_.Show(memory ? memory->deaths.totals : DeathMetrics::Totals{});
     if (memory) {
       health_.Restore(*memory, now);
@@ -148,7 +148,7 @@ void Judgement::JudgeHealth(Depth depth) {
     }
   }
   const bool has_memory = !segments_.health().empty() || health_.memory() != HealthMemory();
-  if (has_memory) segments_.SetHealth(EncodeHealth(health_.memory()));
+  if (has_memory) segments_.SetHealth(Encode(health_.memory()));
   event_log_.Add(health_.TakeEvents());
 }
 

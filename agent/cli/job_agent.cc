@@ -55,7 +55,7 @@ Status ReplaceFile(const std::string& path, std::string_view content) {
   if (!fd.valid()) return SystemError("cannot open " + Quoted(directory));
   const std::string name = path.substr(path.rfind('/') + 1);
   const auto written =
-      ReplaceDurable({.directory_fd = fd.get(), .directory = directory, .name = name}, kReportMode, {content}, {});
+      ReplaceDurable({.directory_fd = fd.get(), .directory = directory, .name = name}, kReportMode, content, {});
   return written.ok() ? Status(Done{}) : Status(Error{written.error()});
 }
 

@@ -53,15 +53,14 @@ Result<std::optional<std::string>> ReadDurable(const DurableFile& file, std::str
   return std::optional<std::string>(std::move(bytes));
 }
 
-Result<OwnedFd> ReplaceDurable(const DurableFile& file, mode_t mode, std::initializer_list<std::string_view> parts,
+Result<OwnedFd> ReplaceDurable(const DurableFile& file, mode_t mode, std::string_view bytes,
                                const std::function<void(std::string_view step)>& after_step) {
   const auto step = [&](std::string_view name) {
     if (after_step) after_step(name);
   };
-  size_t size = 0;
-  for (const std::string_view part : parts) size += part.size();
-  if (size > kMaxStateBytes) {
-    return Error{"cannot write " + file.path() + ": " + std::to_string(size) + " bytes are more than the maximum of 1 GiB"};
+  if (bytes.size() > kMaxStateBytes) {
+    return Error{"cannot write " + file.path() + ": " + std::to_string(bytes.size()) +
+                 " bytes are more than the maximum of 1 GiB"};
   }
   const std::string draft = file.name + ".draft";
   unlinkat(file.directory_fd, draft.c_str(), 0);  // left by an agent that was killed meanwhile
@@ -73,10 +72,7 @@ Result<OwnedFd> ReplaceDurable(const DurableFile& file, mode_t mode, std::initia
     return error;
   };
   step("draft made");
-  if (fchmod(fd.get(), mode) != 0) return fail();
-  for (const std::string_view part : parts) {
-    if (!WriteAll(fd.get(), part)) return fail();
-  }
+  if (fchmod(fd.get(), mode) != 0 || !WriteAll(fd.get(), bytes)) return fail();
   step("draft written");
   // Before the rename: after a power cut there must not be a new name on an empty file.
   if (fdatasync(fd.get()) != 0) return fail();

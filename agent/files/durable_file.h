@@ -8,7 +8,6 @@
 #include <sys/types.h>
 
 #include <functional>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,10 +35,10 @@ struct DurableFile {
 // says why. An error if it cannot be read: it may be intact.
 Result<std::optional<std::string>> ReadDurable(const DurableFile& file, std::string& broken);
 
-// Makes `parts`, one after the other, the whole content, on disk when it returns; returns the file, open for writing at its
+// Makes `bytes` the whole content, on disk when it returns; returns the file, open for writing at its
 // end. Whenever the process or the machine is killed, the file has the old or the new content; after an error it has the old
 // one. `after_step` is called after the steps "draft made", "draft written", "draft on disk", "renamed".
-Result<OwnedFd> ReplaceDurable(const DurableFile& file, mode_t mode, std::initializer_list<std::string_view> parts,
+Result<OwnedFd> ReplaceDurable(const DurableFile& file, mode_t mode, std::string_view bytes,
                                const std::function<void(std::string_view step)>& after_step);
 
 // False: an error, see errno; some of `bytes` may have been written.

@@ -11,17 +11,13 @@ namespace persia::agent {
 namespace {
 
 constexpr size_t kFileHeaderBytes = 16;
-constexpr size_t kFirstVersionHeaderBytes = 24;
 constexpr size_t kRecordHeaderBytes = 12;
 constexpr size_t kMarkPayloadBytes = 12;
 constexpr size_t kMarkBytes = kRecordHeaderBytes + kMarkPayloadBytes;
 
 std::string Mark(uint64_t offset, size_t records_size) {
-  ByteWriter payload;
-  payload.U64(offset);
-  payload.U32(static_cast<uint32_t>(records_size));
   std::string mark;
-  AddRecord(mark, kJournalMark, std::move(payload).Take());
+  AddRecord(mark, kJournalMark, Encode(offset, static_cast<uint32_t>(records_size)));
   return mark;
 }
 
@@ -42,10 +38,10 @@ std::optional<JournalRecord> RecordAt(std::string_view bytes, size_t at, size_t 
 // The size of the records after the mark at `at`, if there is a mark.
 std::optional<size_t> MarkAt(std::string_view bytes, size_t at) {
   const auto record = RecordAt(bytes, at, std::min(bytes.size(), at + kMarkBytes));
-  if (!record || record->tag != kJournalMark || record->payload.size() != kMarkPayloadBytes) return {};
-  ByteReader payload(record->payload);
-  if (payload.U64() != at) return {};
-  return payload.U32();
+  uint64_t offset = 0;
+  uint32_t size = 0;
+  const bool is_mark = record && record->tag == kJournalMark && Decode(record->payload, offset, size) && offset == at;
+  return is_mark ? std::optional<size_t>(size) : std::nullopt;
 }
 
 bool MarkAfter(std::string_view bytes, size_t at) {
@@ -78,37 +74,19 @@ std::string ReadBatches(std::string_view bytes, std::vector<JournalRecord>& reco
   return {};
 }
 
-// Returns why the file is damaged; empty: it is not.
-std::string ReadFirstVersion(std::string_view bytes, std::vector<JournalRecord>& records) {
-  const std::string_view payload = bytes.substr(std::min(bytes.size(), kFirstVersionHeaderBytes));
-  ByteReader header(bytes.substr(0, kFirstVersionHeaderBytes));
-  header.U64();
-  header.U32();
-  const uint32_t checksum = header.U32();
-  const uint64_t size = header.U64();
-  if (!header.ok() || size != payload.size()) {
-    return "it has " + std::to_string(bytes.size()) + " bytes, which does not match its header";
-  }
-  if (Checksum(payload) != checksum) return "its checksum does not match its content";
-  records.push_back({0, payload});
-  return {};
-}
-
-std::string ReadVersions(const JournalFormat& format, JournalContent& content) {
+std::string ReadFile(const JournalFormat& format, JournalContent& content) {
   const std::string_view bytes = *content.bytes;
   if (!bytes.starts_with(std::string_view(format.magic.data(), format.magic.size()))) {
     return "it does not begin as an agent's state does";
   }
-  ByteReader header(bytes);
-  header.U64();
+  ByteReader header(bytes.substr(format.magic.size()));
   const uint32_t version = header.U32();
   header.U32();
   if (!header.ok()) return "it has " + std::to_string(bytes.size()) + " bytes, which is less than its header";
-  if (version == 0 || version > format.version) {
-    return "it has version " + std::to_string(version) + ", this agent reads versions 1 to " + std::to_string(format.version);
+  if (version != format.version) {
+    return "it has version " + std::to_string(version) + ", this agent reads version " + std::to_string(format.version);
   }
-  content.version = version;
-  return version == 1 ? ReadFirstVersion(bytes, content.records) : ReadBatches(bytes, content.records);
+  return ReadBatches(bytes, content.records);
 }
 
 }  // namespace
@@ -121,7 +99,7 @@ Result<JournalContent> ReadJournal(JournalFile& file, const JournalFormat& forma
   JournalContent content;
   if (read.value()) {
     content.bytes = std::make_shared<const std::string>(std::move(*read.value()));
-    broken = ReadVersions(format, content);
+    broken = ReadFile(format, content);
   }
   if (broken.empty()) return content;
   if (look) {
@@ -133,23 +111,21 @@ Result<JournalContent> ReadJournal(JournalFile& file, const JournalFormat& forma
 }
 
 void AddRecord(std::string& batch, uint16_t tag, std::string_view payload) {
-  ByteWriter header;
-  header.U32(static_cast<uint32_t>(payload.size()));
-  header.U32(tag);
-  std::string bytes = std::move(header).Take();
-  ByteWriter checksum;
-  checksum.U32(Checksum(payload, Checksum(bytes)));
-  batch += bytes;
-  batch += std::move(checksum).Take();
+  const std::string header = Encode(static_cast<uint32_t>(payload.size()), uint32_t{tag});
+  batch += header;
+  batch += Encode(Checksum(payload, Checksum(header)));
   batch += payload;
 }
 
+std::string OnlyRecord(std::string_view payload) {
+  constexpr uint16_t kTag = 1;
+  std::string records;
+  AddRecord(records, kTag, payload);
+  return records;
+}
+
 std::string JournalCheckpoint(const JournalFormat& format, std::string_view records) {
-  ByteWriter header;
-  for (const char c : format.magic) header.U8(static_cast<uint8_t>(c));
-  header.U32(format.version);
-  header.U32(0);
-  std::string bytes = std::move(header).Take();
+  std::string bytes = Encode(format.magic, format.version, uint32_t{0});
   bytes += JournalBatch(bytes.size(), records);
   return bytes;
 }

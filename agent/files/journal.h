@@ -12,8 +12,7 @@
 //   mark    record with tag 0xFFFF, payload: uint64 offset of the mark in the file, uint32 size of the batch's records
 //   record  uint32 size of the payload, uint16 tag, uint16 0, uint32 CRC-32 of those 8 bytes and the payload, payload
 //
-// A record with a tag that a reader does not know is skipped. A file of version 1 has one payload without a tag instead
-// (files/state_file.h).
+// The journal of a state that is small, and replaced whole, has only checkpoints of one record.
 //
 // The checkpoint is on disk before it gets the file's name, and a batch is on disk before the next one is begun. So a kill or a
 // power cut may leave only the last batch incomplete: any of its pages may be cut off or zero. An invalid record in the
@@ -23,6 +22,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +34,7 @@ namespace persia::agent {
 
 struct JournalFormat {
   std::array<char, 8> magic{};
-  uint32_t version = 2;  // of the records; a file of a newer version is not read
+  uint32_t version = 1;  // of the records; a file of another version is not read
 };
 
 inline constexpr uint16_t kJournalMark = 0xFFFF;
@@ -45,9 +45,13 @@ struct JournalRecord {
 };
 
 struct JournalContent {
-  uint32_t version = 0;                                // 0: there is no file
-  std::shared_ptr<const std::string> bytes = nullptr;  // the records' payloads point into it
-  std::vector<JournalRecord> records = {};             // of version 1: one, with tag 0
+  std::shared_ptr<const std::string> bytes = nullptr;  // the records' payloads point into it; null: there is no file
+  std::vector<JournalRecord> records = {};
+
+  // The payload of the only record; none: there is no file.
+  [[nodiscard]] std::optional<std::string_view> only() const {
+    return records.empty() ? std::nullopt : std::optional(records.back().payload);
+  }
 };
 
 // Reads the records up to the end, or to one that was not written whole, as when the writer was killed. A damaged file is set
@@ -58,6 +62,8 @@ Result<JournalContent> ReadJournal(JournalFile& file, const JournalFormat& forma
 
 // Appends a record to `batch`. REQUIRES: tag != kJournalMark.
 void AddRecord(std::string& batch, uint16_t tag, std::string_view payload);
+// The records of a journal that has one.
+[[nodiscard]] std::string OnlyRecord(std::string_view payload);
 
 // The bytes of a file whose only batch has `records`.
 [[nodiscard]] std::string JournalCheckpoint(const JournalFormat& format, std::string_view records);

@@ -26,7 +26,7 @@ Result<std::optional<std::string>> DiskJournalFile::Read(std::string& broken) {
 
 Status DiskJournalFile::Replace(std::string_view bytes) {
   if (!directory_.valid()) return NoDirectory();
-  auto written = ReplaceDurable(file_, mode_, {bytes}, after_step_);
+  auto written = ReplaceDurable(file_, mode_, bytes, after_step_);
   if (!written.ok()) return Error{written.error()};
   append_to_ = std::move(written).value();
   return Done{};

@@ -18,7 +18,7 @@ using TimePoint = steady_clock::time_point;
 // The waiting writes, and the results of writes. The thread that has set `writing_` uses the file without the lock.
 class JournalWriter::Queue {
  public:
-  explicit Queue(Options options) : options_(std::move(options)) {}
+  explicit Queue(Options options) : options_(std::move(options)), last_(options_.last), written_(options_.written) {}
 
   uint64_t Add(std::string records, bool checkpoint) PERSIA_EXCLUDES(mutex_);
   void Confirm() PERSIA_EXCLUDES(mutex_);
@@ -69,8 +69,8 @@ class JournalWriter::Queue {
   bool writing_ PERSIA_GUARDED_BY(mutex_) = false;
   size_t writing_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
   TimePoint writing_since_ PERSIA_GUARDED_BY(mutex_);
-  uint64_t last_ PERSIA_GUARDED_BY(mutex_) = 0;
-  uint64_t written_ PERSIA_GUARDED_BY(mutex_) = 0;
+  uint64_t last_ PERSIA_GUARDED_BY(mutex_);
+  uint64_t written_ PERSIA_GUARDED_BY(mutex_);
   // The last write failed, or there was none, and no checkpoint waits.
   bool needs_checkpoint_ PERSIA_GUARDED_BY(mutex_) = true;
   Backoff backoff_ PERSIA_GUARDED_BY(mutex_){1s, 30s};
@@ -292,6 +292,7 @@ void JournalWriter::Stop(milliseconds patience) {
 
 uint64_t JournalWriter::Append(std::string records) { return queue_->Add(std::move(records), false); }
 uint64_t JournalWriter::Replace(std::string records) { return queue_->Add(std::move(records), true); }
+uint64_t JournalWriter::ReplaceOnly(std::string_view payload) { return Replace(OnlyRecord(payload)); }
 void JournalWriter::Confirm() { queue_->Confirm(); }
 bool JournalWriter::WantsCheckpoint() const { return queue_->WantsCheckpoint(); }
 bool JournalWriter::Blocked() const { return queue_->Blocked(); }

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "files/journal.h"
@@ -37,6 +38,9 @@ class JournalWriter {
     bool threaded = true;
     // This many bytes may be appended before a checkpoint, even if the last checkpoint was smaller.
     size_t min_growth = 64 << 10;
+    // The first write gets the number after `last`. `written`: the number of the last one that the file has already.
+    uint64_t last = 0;
+    uint64_t written = 0;
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   };
   struct Stats {
@@ -66,6 +70,8 @@ class JournalWriter {
   // Blocked: the last one before Stop.
   uint64_t Append(std::string records);
   uint64_t Replace(std::string records);
+  // Of a journal that has one record, with this payload (JournalContent::only).
+  uint64_t ReplaceOnly(std::string_view payload);
   // Lets the thread check that the file still exists, unless a write is waiting, which checks it too. If the file is missing,
   // WantsCheckpoint becomes true.
   void Confirm();
@@ -74,9 +80,9 @@ class JournalWriter {
   [[nodiscard]] bool WantsCheckpoint() const;
   // Whether a failed write's backoff lasts: the caller keeps its changes, which are part of the next checkpoint.
   [[nodiscard]] bool Blocked() const;
-  // The number of the last Append or Replace; 0: none.
+  // The number of the last Append or Replace; Options::last: none.
   [[nodiscard]] uint64_t last() const;
-  // The number of the last write that is on disk, with all before it; 0: none.
+  // The number of the last write that is on disk, with all before it; Options::written: none.
   [[nodiscard]] uint64_t written() const;
   // Waits until the write `number` is on disk; false: it is not after `patience`. Returns immediately if a write has been
   // hanging for longer than `patience` already, or the last one failed.

@@ -1,5 +1,5 @@
-// The file is a journal of checkpoints alone. Its record: String run_id, U32 entries, then of each String job, U32 labels,
-// (String name, String value)*, String gpu, U64 xid, U64 count.
+// The only record of the file (as in files/bytes.h): run id (String), and the list of counts: job (String), list of labels:
+// name, value (String); gpu (String), xid, count (U64).
 #include "gpu/gpu_xids.h"
 
 #include <algorithm>
@@ -11,8 +11,7 @@
 namespace persia::agent {
 namespace {
 
-constexpr JournalFormat kFormat{.magic = {'P', 'R', 'S', 'M', 'G', 'P', 'U', '\n'}, .version = 2};
-constexpr uint16_t kCountsTag = 1;
+constexpr JournalFormat kFormat{.magic = {'P', 'R', 'S', 'M', 'G', 'P', 'U', '\n'}, .version = 1};
 
 struct XidAbout {
   uint64_t xid;
@@ -58,6 +57,11 @@ const XidAbout* FindXid(uint64_t xid) {
 
 }  // namespace
 
+template <class Archive>
+void Fields(Archive& archive, GpuXidKey& key) {
+  archive(key.identity.job, key.identity.labels, key.gpu, key.xid);
+}
+
 std::string_view XidClass(uint64_t xid) {
   const XidAbout* const about = FindXid(xid);
   return about == nullptr ? "other" : about->xid_class;
@@ -84,25 +88,12 @@ void GpuXidCounts::Read() {
   }
   is_read_ = true;
   log_.Recovered("the counts of GPU errors are shown again");
-  if (content.value().records.empty()) return;
-  ByteReader reader(content.value().records.back().payload);
-  if (reader.String() != options_.run_id) return;
-  constexpr size_t kLeastEntryBytes = 3 * sizeof(uint32_t) + 2 * sizeof(uint64_t);
-  constexpr size_t kLeastLabelBytes = 2 * sizeof(uint32_t);
-  for (uint32_t left = reader.Count(kLeastEntryBytes); left > 0; --left) {
-    GpuXidKey key;
-    key.identity.job = reader.String();
-    for (uint32_t labels = reader.Count(kLeastLabelBytes); labels > 0; --labels) {
-      std::string name(reader.String());
-      key.identity.labels.emplace_back(std::move(name), reader.String());
-    }
-    key.gpu = reader.String();
-    key.xid = reader.U64();
-    const uint64_t count = reader.U64();
-    if (!reader.ok() || shown_.size() == kMaxKeys) break;
-    counts_[key] += count;
-    shown_[std::move(key)] = count;
-  }
+  std::string run_id;
+  Counts counts;
+  const bool is_good = Decode(content.value().only().value_or(""), run_id, counts) && counts.size() <= kMaxKeys;
+  if (!is_good || run_id != options_.run_id) return;
+  for (const auto& [key, count] : counts) counts_[key] += count;
+  shown_ = std::move(counts);
 }
 
 void GpuXidCounts::Add(const GpuXidKey& key) {
@@ -118,23 +109,7 @@ void GpuXidCounts::Save() {
     writer_.emplace(JournalWriter::Options{.file = options_.file, .format = kFormat, .threaded = options_.threaded});
     writer_->Start();
   }
-  ByteWriter writer;
-  writer.String(options_.run_id);
-  writer.U32(static_cast<uint32_t>(counts_.size()));
-  for (const auto& [key, count] : counts_) {
-    writer.String(key.identity.job);
-    writer.U32(static_cast<uint32_t>(key.identity.labels.size()));
-    for (const auto& [name, value] : key.identity.labels) {
-      writer.String(name);
-      writer.String(value);
-    }
-    writer.String(key.gpu);
-    writer.U64(key.xid);
-    writer.U64(count);
-  }
-  std::string record;
-  AddRecord(record, kCountsTag, std::move(writer).Take());
-  write_ = writer_->Replace(std::move(record));
+  write_ = writer_->ReplaceOnly(Encode(options_.run_id, counts_));
 }
 
 const GpuXidCounts::Counts& GpuXidCounts::Shown() {

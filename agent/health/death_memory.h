@@ -1,9 +1,7 @@
 // The deaths of a run, and what the next agent needs to report each of them once.
 //
-//   std::string bytes = EncodeDeaths(memory);      // into the state of the run
-//   std::optional<DeathMemory> memory = DecodeDeaths(bytes);
-//
-// ../ledger/state_format.md has the encoding. Thread safety: pure functions.
+// The order of the fields here is that of the state (files/bytes.h). Another one, or another cause, needs a new version of the
+// state (ledger/ledger.h). Thread safety: plain data.
 #pragma once
 
 #include <array>
@@ -12,9 +10,9 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "files/bytes.h"
 #include "health/deaths.h"
 #include "model/process_end.h"
 
@@ -32,8 +30,41 @@ struct DeathMemory {
   friend bool operator==(const DeathMemory&, const DeathMemory&) = default;
 };
 
-[[nodiscard]] std::string EncodeDeaths(const DeathMemory& memory);
-// None: the bytes are malformed.
-[[nodiscard]] std::optional<DeathMemory> DecodeDeaths(std::string_view bytes);
+// Its numbers are exact.
+inline bool IsStep(const std::optional<double>& step) { return !step || (*step >= 0 && *step <= 0x1p53); }
+
+template <class Archive>
+void Fields(Archive& archive, Circumstances& about) {
+  archive(about.killed_for_memory, about.kills_are_known, about.memory_cgroup, about.memory_limit, about.resident,
+          about.resident_before, about.oom_score, about.full_filesystems, about.open_files, about.max_open_files,
+          about.max_file_bytes, about.cpu_seconds, about.max_cpu_seconds, about.max_address_space, about.stderr_lines,
+          about.stacks);
+}
+
+template <class Archive>
+void Fields(Archive& archive, Death& death) {
+  archive(death.role, death.instance, death.process, death.pid, death.start_ticks, death.cause, death.exit, death.what,
+          death.look_at, death.phase, death.step, death.began, death.ended_at, death.last_events, death.stacks, death.about);
+  archive.Check(static_cast<size_t>(death.cause) < kDeathCauses && IsStep(death.step));
+}
+
+template <class Archive>
+void Fields(Archive& archive, UncaughtException& exception) {
+  archive(exception.type, exception.message, exception.where, exception.phase, exception.error_number, exception.was_caught);
+}
+
+// Its exit is not known yet.
+template <class Archive>
+void Fields(Archive& archive, ProcessEnd& end) {
+  archive(end.segment_id, end.identity.job, end.identity.labels, end.ordinal, end.pid, end.pid_namespace, end.start_ticks,
+          end.phase, end.step, end.birth, end.ended_at, end.hung_for, end.exception, end.last_events, end.about);
+  archive.Check(IsStep(end.step));
+}
+
+template <class Archive>
+void Fields(Archive& archive, DeathMemory& memory) {
+  archive(memory.totals, memory.kills, memory.deaths, memory.untold);
+  archive.Check(memory.deaths.size() <= DeathMemory::kMaxDeaths);
+}
 
 }  // namespace persia::agent

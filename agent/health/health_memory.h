@@ -1,18 +1,17 @@
 // What an agent that starts again must know to go on judging: the rhythm of the job, and the processes of a hang.
 //
-//   std::string bytes = EncodeHealth(memory);      // into the state of the run
-//   std::optional<HealthMemory> memory = DecodeHealth(bytes);
+//   std::string bytes = Encode(memory);      // into the state of the run
+//   auto memory = DecodeAs<HealthMemory>(bytes);
 //
-// ../ledger/state_format.md has the encoding. Thread safety: pure functions.
+// The order of the fields here is that of the state (files/bytes.h). Thread safety: plain data.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
+#include "files/bytes.h"
 #include "health/death_memory.h"
 
 namespace persia::agent {
@@ -39,8 +38,16 @@ struct HealthMemory {
   friend bool operator==(const HealthMemory&, const HealthMemory&) = default;
 };
 
-[[nodiscard]] std::string EncodeHealth(const HealthMemory& memory);
-// None: the bytes are malformed.
-[[nodiscard]] std::optional<HealthMemory> DecodeHealth(std::string_view bytes);
+template <class Archive>
+void Fields(Archive& archive, HealthMemory::Process& process) {
+  archive(process.pid_namespace, process.pid, process.start_ticks, process.ordinal, process.changes, process.unchanged_since,
+          process.hung_since);
+}
+
+template <class Archive>
+void Fields(Archive& archive, HealthMemory& memory) {
+  archive(memory.longest_pause, memory.job_hangs_since, memory.processes, memory.deaths);
+  archive.Check(memory.longest_pause.count() >= 0);
+}
 
 }  // namespace persia::agent

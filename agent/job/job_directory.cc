@@ -250,7 +250,7 @@ Status JobDirectory::WriteConf(const AgentConf& conf) {
   if (conf.attempt > 0) text += "attempt=" + std::to_string(conf.attempt) + '\n';
   if (conf.run_began > 0) text += "run_began=" + std::to_string(conf.run_began) + '\n';
   const DurableFile file{directory_.get(), path_, metrics::kAgentConfName};
-  const auto written = ReplaceDurable(file, group_ ? 0660 : 0600, {text}, {});
+  const auto written = ReplaceDurable(file, group_ ? 0660 : 0600, text, {});
   if (!written.ok()) return Error{written.error()};
   return Done{};
 }

@@ -52,7 +52,7 @@ void NoteReplica(const JobDirectory& state, const std::string& job, int own, int
   if (own == files) {
     if (noted) static_cast<void>(RemoveDurable(note));
   } else if (noted != files) {
-    static_cast<void>(ReplaceDurable(note, state.group() ? 0660 : 0600, {std::to_string(files)}, {}));
+    static_cast<void>(ReplaceDurable(note, state.group() ? 0660 : 0600, std::to_string(files), {}));
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
+#include <utility>
 
 #include "files/bytes.h"
 #include "ledger/ledger_records.h"
@@ -11,9 +11,6 @@
 
 namespace persia::agent {
 namespace {
-
-// The change was not passed to the journal yet.
-constexpr uint64_t kNotPassed = UINT64_MAX;
 
 Ledger::Place PlaceOf(const Measurements& process) {
   return {InstanceKey(process.identity->role, process.identity->replica), process.ordinal};
@@ -24,11 +21,13 @@ Ledger::Place PlaceOf(const Measurements& process) {
 Ledger::Ledger(Options options, Diagnostics& diagnostics)
     : options_(std::move(options)), diagnostics_(diagnostics), processes_(options_.processes) {}
 
-void Ledger::StartWriter() {
+void Ledger::StartWriter(uint64_t last, bool is_written) {
   writer_ = std::make_unique<JournalWriter>(JournalWriter::Options{.file = options_.file,
                                                                    .format = kStateFormat,
                                                                    .threaded = options_.threaded,
                                                                    .min_growth = options_.min_growth,
+                                                                   .last = last,
+                                                                   .written = is_written ? last : 0,
                                                                    .now = options_.now});
   writer_->Start();
 }
@@ -42,10 +41,9 @@ void Ledger::Note(const Measurements& living, const LastProcess& process) {
   Process& noted = living_[id];
   noted.orphan = false;
   const Place place = PlaceOf(living);
-  if (NotePlace(id, noted, place) || !noted.instance) {
-    noted.instance = place.first;
-    noted.ordinal = place.second;
-    WritePlace(id, noted, [this](StateRecord record, const std::string& payload) { Change(record, payload); });
+  if (NotePlace(id, noted, place)) {
+    noted.place = place;
+    Change(StateRecord::kOrdinal, Encode(id, place));
   }
   if (!options_.saves_living) return;
   noted.has_values = true;
@@ -54,12 +52,11 @@ void Ledger::Note(const Measurements& living, const LastProcess& process) {
 
 void Ledger::RecordValues(SavedProcess& values, const Measurements& now, const LastProcess& process) {
   if (const std::string changes = values.Update(now, process); !changes.empty()) Change(StateRecord::kValues, changes);
-  if (const std::string removed = values.UpdateRemoved(now); !removed.empty()) Change(StateRecord::kRemoved, removed);
 }
 
 bool Ledger::HasOrdinal(const std::string& id) const {
   const auto found = living_.find(id);
-  return found != living_.end() && found->second.ordinal;
+  return found != living_.end() && found->second.place;
 }
 
 std::optional<uint32_t> Ledger::SavedOrdinal(const std::string& id, const InstanceKey& instance) const {
@@ -92,17 +89,9 @@ void Ledger::Fold(const Measurements& ended, const LastProcess& process, const C
   const std::string id(ended.id);
   Process& last = living_[id];
   last.has_values = true;
-  if (const std::string_view as = exit.value_or(kUnknownEnd); last.exit != as) {
-    last.exit = as;
-    ByteWriter record;
-    record.String(id);
-    record.String(as);
-    Change(StateRecord::kExit, std::move(record).Take());
-  }
   RecordValues(last.values, ended, process);
   NotePlace(id, last, PlaceOf(ended));
-  FoldOrphan(id, now);
-  new_ends_.back().told = exit.has_value();
+  FoldAs(id, now, exit.value_or(kUnknownEnd), exit.has_value());
 }
 
 void Ledger::SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process, std::string_view exit) {
@@ -116,11 +105,9 @@ void Ledger::SetExit(const InstanceKey& instance, uint32_t ordinal, const LastPr
   const RetiredInstance* const of = processes_.SetExit(instance, ordinal, process, exit);
   if (of == nullptr) return;
   RecordForgotten();
-  ByteWriter record;
-  WriteExits(instance, *of, record);
-  Change(StateRecord::kExits, std::move(record).Take());
+  Change(StateRecord::kInstance, EncodeInstance(instance, *of));
   end->exit = exit;
-  end->write = kNotPassed;
+  end->write = NextWrite();
 }
 
 std::map<std::string, uint64_t> Ledger::Exits(const InstanceKey& instance) const {
@@ -145,27 +132,23 @@ std::map<Ledger::Place, uint64_t> Ledger::UnsavedPlaces() const {
 
 bool Ledger::NotePlace(const std::string& id, const Process& process, const Place& place) {
   if (process.OrdinalIn(place.first) == place.second) return false;
-  if (Retires()) new_places_.insert_or_assign(id, NewPlace{place, kNotPassed});
+  if (Retires()) new_places_.insert_or_assign(id, NewPlace{place, NextWrite()});
   return true;
 }
 
 void Ledger::SetHealth(std::string_view health) {
   if (!Retires() || health == health_) return;
   health_ = health;
-  health_write_ = kNotPassed;
-  ByteWriter record;
-  record.String(health_);
-  Change(StateRecord::kHealth, std::move(record).Take());
+  health_write_ = NextWrite();
+  Change(StateRecord::kHealth, Encode(health_));
 }
 
 void Ledger::SetGoodput(std::string_view goodput) {
   if (!Retires() || goodput == goodput_) return;
   goodput_ = goodput;
-  goodput_write_ = kNotPassed;
-  ByteWriter payload;
-  payload.String(goodput_);
+  goodput_write_ = NextWrite();
   std::string record;
-  AddRecord(record, static_cast<uint16_t>(StateRecord::kGoodput), std::move(payload).Take());
+  AddRecord(record, static_cast<uint16_t>(StateRecord::kGoodput), Encode(goodput_));
   // Before the folds: if the batch is torn, the accounts have processes that are read again, which changes nothing, and lack
   // none.
   batch_.insert(0, record);
@@ -174,10 +157,8 @@ void Ledger::SetGoodput(std::string_view goodput) {
 void Ledger::SetSeen(uint64_t ns) {
   static_cast<void>(Seen());
   new_seen_ = ns;
-  new_seen_write_ = kNotPassed;
-  ByteWriter record;
-  WriteSeen(record);
-  Change(StateRecord::kSeen, std::move(record).Take());
+  new_seen_write_ = NextWrite();
+  Change(StateRecord::kSeen, Encode(options_.boot_id, new_seen_));
 }
 
 uint64_t Ledger::Seen() {
@@ -185,25 +166,23 @@ uint64_t Ledger::Seen() {
   return seen_;
 }
 
-void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) {
+void Ledger::FoldOrphan(const std::string& id, const CollectTime& now) { FoldAs(id, now, kUnknownEnd, true); }
+
+void Ledger::FoldAs(const std::string& id, const CollectTime& now, std::string_view exit, bool told) {
   const auto process = living_.extract(id);
-  if (!process.mapped().has_values) return;  // only its ordinal was saved
+  if (!process.mapped().has_values) return;  // only its place was saved
   RecordForgotten();                         // before this fold, which may be of the same instance
   const SavedProcess& values = process.mapped().values;
-  const auto [group, left_out] = processes_.Fold(values.Input(), values.process(), now, process.mapped().exit);
-  ByteWriter record;
-  record.String(id);
-  WriteTime(now.wall, record);
-  record.U8(group ? 1 : 0);
-  WriteNumbers(left_out, record);
-  Change(StateRecord::kFold, std::move(record).Take());
-  folded_.emplace(id, kNotPassed);
-  new_ends_.push_back({.instance = InstanceKey(values.Input().identity->role, values.Input().identity->replica),
-                       .ordinal = values.Input().ordinal,
+  const Measurements input = values.Input();
+  const auto [group, left_out] = processes_.Fold(input, values.process(), now, exit);
+  Change(StateRecord::kFold, Encode(id, now.wall, exit, group, left_out));
+  folded_.emplace(id, NextWrite());
+  new_ends_.push_back({.instance = PlaceOf(input).first,
+                       .ordinal = input.ordinal,
                        .process = values.process(),
-                       .exit = process.mapped().exit,
-                       .told = true,
-                       .write = kNotPassed});
+                       .exit = std::string(exit),
+                       .told = told,
+                       .write = NextWrite()});
   CountMemory();
 }
 
@@ -215,12 +194,7 @@ void Ledger::CountMemory() {
 }
 
 void Ledger::RecordForgotten() {
-  for (const auto& [role, replica] : processes_.TakeForgotten()) {
-    ByteWriter record;
-    record.String(role);
-    record.U32(static_cast<uint32_t>(replica));
-    Change(StateRecord::kForgetInstance, std::move(record).Take());
-  }
+  for (const InstanceKey& instance : processes_.TakeForgotten()) Change(StateRecord::kForgetInstance, Encode(instance));
 }
 
 std::vector<std::string> Ledger::FoldedIds() const {
@@ -237,10 +211,7 @@ bool Ledger::IsDurable(const std::string& id) const {
 }
 
 void Ledger::Forget(const std::string& id) {
-  if (folded_.erase(id) == 0) return;
-  ByteWriter record;
-  record.String(id);
-  Change(StateRecord::kForget, std::move(record).Take());
+  if (folded_.erase(id) != 0) Change(StateRecord::kForget, Encode(id));
 }
 
 void Ledger::Save(const CollectTime& now) {
@@ -248,14 +219,13 @@ void Ledger::Save(const CollectTime& now) {
   RecordForgotten();
   if (writer_->Blocked()) {
     batch_.clear();  // the checkpoint that follows the failed write has it
-  } else if (writer_->WantsCheckpoint() || unsaved_) {
-    if (unsaved_ || !batch_.empty() || writer_->written() < writer_->last()) {
+  } else if (writer_->WantsCheckpoint()) {
+    if (!batch_.empty() || writer_->written() < writer_->last()) {
       batch_.clear();
-      unsaved_ = false;
-      Pass(writer_->Replace(Checkpoint(now)));
+      writer_->AwaitWritten(writer_->Replace(Checkpoint(now)), options_.patience);
     }
   } else if (!batch_.empty()) {
-    Pass(writer_->Append(std::exchange(batch_, {})));
+    writer_->AwaitWritten(writer_->Append(std::exchange(batch_, {})), options_.patience);
   }
   ForgetWritten();
   ReportFailure();
@@ -268,26 +238,10 @@ void Ledger::ForgetWritten() {
   static_cast<void>(Seen());
 }
 
-void Ledger::Pass(uint64_t write) {
-  for (auto& [id, passed] : folded_) {
-    passed = std::min(passed, write);
-  }
-  for (NewEnd& end : new_ends_) {
-    end.write = std::min(end.write, write);
-  }
-  for (auto& [id, place] : new_places_) {
-    place.write = std::min(place.write, write);
-  }
-  new_seen_write_ = std::min(new_seen_write_, write);
-  goodput_write_ = std::min(goodput_write_, write);
-  health_write_ = std::min(health_write_, write);
-  writer_->AwaitWritten(write, options_.patience);
-}
-
 bool Ledger::Flush(std::chrono::milliseconds patience) {
   if (writer_ == nullptr) return true;
-  if (!batch_.empty() && !unsaved_) writer_->Append(std::exchange(batch_, {}));
-  const bool is_written = writer_->AwaitWritten(writer_->last(), patience) && !unsaved_;
+  if (!batch_.empty()) writer_->Append(std::exchange(batch_, {}));
+  const bool is_written = writer_->AwaitWritten(writer_->last(), patience);
   CountMemory();
   return is_written;
 }
@@ -305,24 +259,7 @@ void Ledger::MoveTo(std::shared_ptr<JournalFile> file) {
   options_.file = std::move(file);
   if (writer_ == nullptr) return;
   ForgetWritten();  // what was shown stays
-  StartWriter();
-  MarkUnsaved();
-}
-
-void Ledger::MarkUnsaved() {
-  unsaved_ = true;
-  for (auto& [id, write] : folded_) {
-    write = kNotPassed;
-  }
-  for (NewEnd& end : new_ends_) {
-    end.write = kNotPassed;
-  }
-  for (auto& [id, place] : new_places_) {
-    place.write = kNotPassed;
-  }
-  new_seen_write_ = kNotPassed;
-  goodput_write_ = kNotPassed;
-  health_write_ = kNotPassed;
+  StartWriter(writer_->last(), /*is_written=*/false);
 }
 
 std::optional<JournalWriter::Stats> Ledger::journal_stats() const {

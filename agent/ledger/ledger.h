@@ -26,7 +26,6 @@
 
 #include "base/foreign_memory.h"
 #include "base/result.h"
-#include "files/bytes.h"
 #include "files/journal.h"
 #include "files/journal_writer.h"
 #include "ledger/ledger_records.h"
@@ -36,7 +35,7 @@
 
 namespace persia::agent {
 
-inline constexpr JournalFormat kStateFormat{.magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'}, .version = 2};
+inline constexpr JournalFormat kStateFormat{.magic = {'P', 'R', 'S', 'M', 'S', 'T', 'A', '\n'}, .version = 1};
 
 // The run that a state is of; empty if there is none. An error: it cannot be read.
 Result<std::string> RunOfState(JournalFile& file);
@@ -150,17 +149,14 @@ class Ledger {
  private:
   // A process that is not folded.
   struct Process {
-    // Its ordinal in the state, if it has it in this instance. A former state does not say in which.
     [[nodiscard]] std::optional<uint32_t> OrdinalIn(const InstanceKey& of) const {
-      return !instance || *instance == of ? ordinal : std::nullopt;
+      return place && place->first == of ? std::optional(place->second) : std::nullopt;
     }
 
-    std::optional<uint32_t> ordinal = {};
-    std::optional<InstanceKey> instance = {};  // in which it has the ordinal
+    std::optional<Place> place = {};  // in the state
     SavedProcess values = {};
     bool has_values = false;
     bool orphan = false;  // of a former agent, and not noted since
-    std::string exit = std::string(kUnknownEnd);
   };
 
   // An end that Exits leaves out: it is not told, or was not on disk at the last Save.
@@ -180,27 +176,26 @@ class Ledger {
   };
 
   void Change(StateRecord record, std::string_view payload);
-  void WriteSeen(ByteWriter& record) const;
+  // The number of the write that will have the changes of now.
+  [[nodiscard]] uint64_t NextWrite() const { return writer_ == nullptr ? kReadWrite + 1 : writer_->last() + 1; }
+  [[nodiscard]] bool IsWritten(uint64_t write) const { return writer_ != nullptr && write <= writer_->written(); }
   // Whether this place of the process is not in the state yet. Then it is unsaved until it is on disk.
   bool NotePlace(const std::string& id, const Process& process, const Place& place);
-  // The records of its ordinal, if it has one.
-  static void WritePlace(const std::string& id, const Process& process,
-                         const std::function<void(StateRecord record, const std::string& payload)>& add);
   void RecordValues(SavedProcess& values, const Measurements& now, const LastProcess& process);
-  void Pass(uint64_t write);
-  [[nodiscard]] bool IsWritten(uint64_t write) const { return writer_ != nullptr && write <= writer_->written(); }
+  void FoldAs(const std::string& id, const CollectTime& now, std::string_view exit, bool told);
   void ForgetWritten();
-  void MarkUnsaved();
   void RecordForgotten();
-  void StartWriter();
+  // `last`: the number of the last write before it. `is_written`: whether the file has that.
+  void StartWriter(uint64_t last, bool is_written);
   [[nodiscard]] std::string Checkpoint(const CollectTime& now) const;
   Status Read(const CollectTime& now, std::string& problem);
   void Discard();
   bool ReadRecords(const JournalContent& content, const CollectTime& now);
   bool ReadRecord(const JournalRecord& record, const CollectTime& now);
-  bool ReadFold(ByteReader& reader, const CollectTime& now);
-  bool UseVersion1(std::string_view payload, const CollectTime& now);
+  bool ReadFold(std::string_view payload, const CollectTime& now);
   void ReportFailure();
+
+  static constexpr uint64_t kReadWrite = 1;  // stands for the write of what was read from the state
 
   Options options_;
   Diagnostics& diagnostics_;
@@ -211,15 +206,13 @@ class Ledger {
   std::map<std::string, NewPlace, std::less<>> new_places_;  // by segment id
   uint64_t seen_ = 0;                                        // on disk
   uint64_t new_seen_ = 0;                                    // as set last
-  uint64_t new_seen_write_ = 0;                              // the write with it
-  std::vector<std::pair<uint16_t, std::string>> unknown_;    // records of newer agents, kept
+  uint64_t new_seen_write_ = kReadWrite;                     // the write with it
   std::string health_;
   std::string goodput_;
-  uint64_t goodput_write_ = 0;  // the write with it
-  uint64_t health_write_ = 0;   // the write with it
+  uint64_t goodput_write_ = kReadWrite;  // the write with it
+  uint64_t health_write_ = kReadWrite;   // the write with it
   std::unique_ptr<JournalWriter> writer_;
   std::string batch_;                   // the changes since the last Save
-  bool unsaved_ = false;                // batch_ lacks changes: the whole state must be written
   std::optional<std::string> failure_;  // reported
   bool loaded_ = false;
   ForeignShare memory_;   // of what was read from the state

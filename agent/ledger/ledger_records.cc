@@ -2,7 +2,6 @@
 #include "ledger/ledger_records.h"
 
 #include <chrono>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,7 +11,6 @@
 #include "ledger/ledger.h"
 #include "ledger/retired_codec.h"
 #include "ledger/segment_codec.h"
-#include "ledger/state_v1.h"
 
 namespace persia::agent {
 namespace {
@@ -21,14 +19,7 @@ constexpr std::chrono::seconds kLargeRetry(60);
 constexpr char kMissing[] = "; the counts of processes that ended before now are missing";
 
 std::string RunOf(const JournalContent& content) {
-  // Each version begins with the run's id.
   return content.records.empty() ? "" : std::string(ByteReader(content.records.front().payload).String());
-}
-
-std::string WithText(const std::string& text) {
-  ByteWriter writer;
-  writer.String(text);
-  return std::move(writer).Take();
 }
 
 }  // namespace
@@ -61,8 +52,7 @@ void Ledger::Load(const CollectTime& now) {
     if (!fits) load_after_ = now.steady + kLargeRetry;  // it takes a second
   }
   if (!Retires()) return;
-  StartWriter();
-  if (!problem.empty()) MarkUnsaved();  // no other file has the records read from a damaged one
+  StartWriter(kReadWrite, /*is_written=*/problem.empty());  // no other file has the records read from a damaged one
 }
 
 Status Ledger::Read(const CollectTime& now, std::string& problem) {
@@ -91,7 +81,6 @@ void Ledger::Discard() {
   processes_ = RetiredProcesses(processes_.options());
   living_.clear();
   folded_.clear();
-  unknown_.clear();
   health_.clear();
   goodput_.clear();
 }
@@ -110,145 +99,74 @@ bool Ledger::ReadRecords(const JournalContent& content, const CollectTime& now) 
 }
 
 bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
-  ByteReader reader(record.payload);
+  const std::string_view payload = record.payload;
+  std::string id;
   switch (static_cast<StateRecord>(record.tag)) {
-    case StateRecord::kVersion1:
-      return UseVersion1(record.payload, now);
-    case StateRecord::kRun:
-      break;
-    case StateRecord::kProcesses:
-      processes_.RestoreCount(reader.U64());
-      return reader.done();
-    case StateRecord::kInstance:
-      ReadInstance(reader, processes_, now);
-      return reader.done();
-    case StateRecord::kGroup:
-      return ReadGroup(reader, kStateFormat.version, processes_, now).empty() && reader.done();
-    case StateRecord::kFolded:
-      folded_.emplace(reader.String(), 0);
-      return reader.done();
-    case StateRecord::kOrdinal: {
-      Process& process = living_[std::string(reader.String())];
-      process.ordinal = reader.U32();
-      process.instance.reset();
-      return reader.done();
+    case StateRecord::kRun: {
+      uint64_t folded = 0;
+      const bool is_good = Decode(payload, id, folded);
+      processes_.RestoreCount(folded);
+      return is_good;
     }
-    case StateRecord::kOrdinalOf: {
-      const auto process = living_.find(std::string(reader.String()));
-      const std::string role(reader.String());
-      const auto replica = static_cast<int32_t>(reader.U32());
-      if (process != living_.end()) process->second.instance.emplace(role, replica);
-      return reader.done();
+    case StateRecord::kInstance:
+      return DecodeInstance(payload, processes_, now);
+    case StateRecord::kGroup:
+      return DecodeGroup(payload, processes_, now);
+    case StateRecord::kFolded:
+      if (!Decode(payload, id)) return false;
+      folded_.emplace(id, kReadWrite);
+      return true;
+    case StateRecord::kOrdinal: {
+      Place place;
+      const bool is_good = Decode(payload, id, place);
+      living_[id].place = std::move(place);
+      return is_good;
     }
     case StateRecord::kValues: {
-      const std::string id(reader.String());
+      id = ByteReader(payload).String();
       Process& process = living_[id];
       process.has_values = true;
-      return !id.empty() && process.values.Apply(record.payload);
-    }
-    case StateRecord::kRemoved: {
-      const auto process = living_.find(std::string(reader.String()));
-      const std::vector<uint32_t> removed = ReadNumbers(reader);
-      if (process != living_.end()) process->second.values.ApplyRemoved(removed);
-      return reader.done();
-    }
-    case StateRecord::kGroupRemoved: {
-      RetiredGroup& group = processes_.FindOrAddGroup(ReadIdentity(reader));
-      for (const uint32_t series : ReadNumbers(reader)) {
-        if (series < group.series_count()) group.SetRemoved(series, true);
-      }
-      return reader.done();
+      return !id.empty() && process.values.Apply(payload);
     }
     case StateRecord::kFold:
-      return ReadFold(reader, now);
-    case StateRecord::kExit: {
-      const std::string id(reader.String());
-      living_[id].exit = reader.String();
-      return reader.done();
-    }
-    case StateRecord::kExits:
-      ReadExits(reader, processes_);
-      return reader.done();
-    case StateRecord::kSpans:
-      ReadSpans(reader, processes_);
-      return reader.done();
-    case StateRecord::kHealth:
-      health_ = reader.String();
-      return reader.done();
-    case StateRecord::kGoodput:
-      goodput_ = reader.String();
-      return reader.done();
-    case StateRecord::kSeen: {
-      const bool same_boot = reader.String() == options_.boot_id;
-      const uint64_t ns = reader.U64();
-      seen_ = new_seen_ = same_boot ? ns : 0;
-      return reader.done();
-    }
+      return ReadFold(payload, now);
     case StateRecord::kForget:
-      folded_.erase(std::string(reader.String()));
-      return reader.done();
+      if (!Decode(payload, id)) return false;
+      folded_.erase(id);
+      return true;
     case StateRecord::kForgetInstance: {
-      const std::string role(reader.String());
-      processes_.ForgetInstance({role, static_cast<int32_t>(reader.U32())});
-      return reader.done();
+      InstanceKey instance;
+      const bool is_good = Decode(payload, instance);
+      processes_.ForgetInstance(instance);
+      return is_good;
     }
-    default:
-      unknown_.emplace_back(record.tag, record.payload);
+    case StateRecord::kHealth:
+      return Decode(payload, health_);
+    case StateRecord::kGoodput:
+      return Decode(payload, goodput_);
+    case StateRecord::kSeen: {
+      const bool is_good = Decode(payload, id, new_seen_);
+      seen_ = new_seen_ = id == options_.boot_id ? new_seen_ : 0;
+      return is_good;
+    }
   }
-  return true;
+  return false;
 }
 
-void Ledger::WritePlace(const std::string& id, const Process& process,
-                        const std::function<void(StateRecord record, const std::string& payload)>& add) {
-  if (!process.ordinal) return;
-  ByteWriter ordinal;
-  ordinal.String(id);
-  ordinal.U32(*process.ordinal);
-  add(StateRecord::kOrdinal, std::move(ordinal).Take());
-  if (!process.instance) return;
-  ByteWriter of;
-  of.String(id);
-  of.String(process.instance->first);
-  of.U32(static_cast<uint32_t>(process.instance->second));
-  add(StateRecord::kOrdinalOf, std::move(of).Take());
-}
-
-void Ledger::WriteSeen(ByteWriter& record) const {
-  record.String(options_.boot_id);
-  record.U64(new_seen_);
-}
-
-bool Ledger::ReadFold(ByteReader& reader, const CollectTime& now) {
-  const std::string id(reader.String());
-  const auto wall = ReadTime(reader);
+bool Ledger::ReadFold(std::string_view payload, const CollectTime& now) {
+  std::string id;
+  std::chrono::system_clock::time_point wall;
+  std::string exit;
+  RetiredProcesses::FoldOutcome outcome;
+  if (!Decode(payload, id, wall, exit, outcome.group, outcome.left_out)) return false;
   if (replayed_.tick == 0 || wall != replayed_.wall) {
     replayed_ = {replayed_.tick + 1, SteadyTime(wall, now), wall};
   }
-  RetiredProcesses::FoldOutcome outcome{.group = reader.U8() != 0};
-  outcome.left_out = ReadNumbers(reader);
   const auto process = living_.extract(id);
-  if (!reader.done() || !process || !process.mapped().has_values) return false;
+  if (!process || !process.mapped().has_values) return false;
   const SavedProcess& values = process.mapped().values;
-  processes_.RepeatFold(values.Input(), values.process(), replayed_, outcome, process.mapped().exit);
-  folded_.emplace(id, 0);
-  return true;
-}
-
-bool Ledger::UseVersion1(std::string_view payload, const CollectTime& now) {
-  auto state = ReadStateOfVersion1(payload, processes_.options(), now);
-  if (!state.ok()) return false;
-  processes_ = std::move(state.value().processes);
-  for (const std::string& id : state.value().folded) {
-    folded_.emplace(id, 0);
-  }
-  for (const auto& [id, ordinal] : state.value().ordinals) {
-    living_[id].ordinal = ordinal;
-  }
-  for (auto& [id, values] : state.value().living) {
-    Process& process = living_[id];
-    process.values = std::move(values);
-    process.has_values = true;
-  }
+  processes_.RepeatFold(values.Input(), values.process(), replayed_, outcome, exit);
+  folded_.emplace(id, kReadWrite);
   return true;
 }
 
@@ -257,46 +175,18 @@ std::string Ledger::Checkpoint(const CollectTime& now) const {
   const auto add = [&](StateRecord record, std::string_view payload) {
     AddRecord(records, static_cast<uint16_t>(record), payload);
   };
-  add(StateRecord::kRun, WithText(options_.run_id));
+  add(StateRecord::kRun, Encode(options_.run_id, processes_.processes()));
   // Before the sums, so that a checkpoint that is cut off never has sums without the ids of the segments in them.
-  for (const auto& [id, write] : folded_) {
-    add(StateRecord::kFolded, WithText(id));
-  }
-  ByteWriter count;
-  count.U64(processes_.processes());
-  add(StateRecord::kProcesses, std::move(count).Take());
-  for (const auto& [key, instance] : processes_.instances()) {
-    ByteWriter writer;
-    WriteInstance(key, instance, writer);
-    add(StateRecord::kInstance, std::move(writer).Take());
-    ByteWriter exits;
-    WriteExits(key, instance, exits);
-    add(StateRecord::kExits, std::move(exits).Take());
-    ByteWriter spans;
-    WriteSpans(key, instance, spans);
-    add(StateRecord::kSpans, std::move(spans).Take());
-  }
-  for (const RetiredGroup& group : processes_.groups()) {
-    ByteWriter writer;
-    WriteGroup(group, now, writer);
-    add(StateRecord::kGroup, std::move(writer).Take());
-    if (const std::string removed = RemovedOf(group, now); !removed.empty()) add(StateRecord::kGroupRemoved, removed);
-  }
+  for (const auto& [id, write] : folded_) add(StateRecord::kFolded, Encode(id));
+  for (const auto& [key, instance] : processes_.instances()) add(StateRecord::kInstance, EncodeInstance(key, instance));
+  for (const RetiredGroup& group : processes_.groups()) add(StateRecord::kGroup, EncodeGroup(group, now));
   for (const auto& [id, process] : living_) {
-    WritePlace(id, process, add);
+    if (process.place) add(StateRecord::kOrdinal, Encode(id, *process.place));
     if (process.has_values) add(StateRecord::kValues, process.values.Whole());
-    if (const std::string removed = process.values.Removed(); !removed.empty()) add(StateRecord::kRemoved, removed);
   }
-  if (!health_.empty()) add(StateRecord::kHealth, WithText(health_));
-  if (!goodput_.empty()) add(StateRecord::kGoodput, WithText(goodput_));
-  if (new_seen_ != 0) {
-    ByteWriter seen;
-    WriteSeen(seen);
-    add(StateRecord::kSeen, std::move(seen).Take());
-  }
-  for (const auto& [tag, payload] : unknown_) {
-    AddRecord(records, tag, payload);
-  }
+  if (!health_.empty()) add(StateRecord::kHealth, Encode(health_));
+  if (!goodput_.empty()) add(StateRecord::kGoodput, Encode(goodput_));
+  if (new_seen_ != 0) add(StateRecord::kSeen, Encode(options_.boot_id, new_seen_));
   return records;
 }
 

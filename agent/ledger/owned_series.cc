@@ -1,5 +1,7 @@
 #include "ledger/owned_series.h"
 
+#include <tuple>
+
 namespace persia::agent {
 
 namespace segment = persia::metrics::segment;
@@ -37,12 +39,39 @@ bool HasGauge(Kind kind) { return kind == Kind::kGauge || kind == Kind::kStream;
 
 bool HasCommon(Kind kind) { return HasGauge(kind) || kind == Kind::kEvent; }
 
-std::vector<uint32_t> NumbersOfRemoved(std::span<const SegmentSeries> series) {
-  std::vector<uint32_t> numbers;
-  for (size_t i = 0; i < series.size(); ++i) {
-    if (series[i].record.removed) numbers.push_back(static_cast<uint32_t>(i));
+SeriesValues::SeriesValues(Kind kind, uint32_t all_cells) : sums(SumCount(kind)) {
+  for (uint32_t cell = 0; cell < all_cells; ++cell) {
+    if (IsWholeCell(kind, cell)) cells.push_back(0);
   }
-  return numbers;
+  if (HasCommon(kind)) common.emplace();
+}
+
+SeriesValues::SeriesValues(const Measurements& of, size_t number) {
+  const SegmentSeries& series = of.series[number];
+  const Kind kind = of.families[series.record.family].kind;
+  removed = series.record.removed;
+  for (uint32_t cell = 0; cell < series.record.cells; ++cell) {
+    if (IsWholeCell(kind, cell)) cells.push_back(of.values->wholes[series.whole + cell]);
+  }
+  for (uint32_t which = 0; which < SumCount(kind); ++which) {
+    of.values->AppendTerms(series.real + which, sums.emplace_back());
+  }
+  if (HasCommon(kind)) common.emplace(of.values->commons[series.common], of.changed_at[series.common]);
+}
+
+void OwnedSeries::Set(size_t number, const SeriesValues& to) {
+  SegmentSeries& of = series[number];
+  const Kind kind = families[of.record.family].kind;
+  of.record.removed = to.removed;
+  auto next = to.cells.begin();
+  for (uint32_t cell = 0; cell < of.record.cells; ++cell) {
+    if (IsWholeCell(kind, cell)) values.wholes[of.whole + cell] = *next++;
+  }
+  for (uint32_t which = 0; which < to.sums.size(); ++which) {
+    values.SetTerms(of.real + which, to.sums[which]);
+  }
+  values.CompactTerms();
+  if (to.common) std::tie(values.commons[of.common], changed_at[of.common]) = *to.common;
 }
 
 void OwnedSeries::Add(uint32_t family, std::string_view label_bytes, uint32_t label_count, uint64_t birth_unix_ns) {

@@ -57,6 +57,9 @@ class RetiredGroup {
   // Whether the process that ended last among those with the series had removed it.
   void SetRemoved(size_t series, bool removed);
 
+  // Of the state, except for the values of a gauge. REQUIRES: made for the kind of the series.
+  void Restore(size_t series, const SeriesValues& values) { own_.Set(series, values); }
+
   // The values of a series.
   [[nodiscard]] uint64_t* Cells(size_t series) { return own_.values.wholes.data() + own_.series[series].whole; }
   [[nodiscard]] const SegmentSeries& series(size_t number) const { return own_.series[number]; }

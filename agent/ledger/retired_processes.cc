@@ -127,11 +127,9 @@ RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ende
     AddDropped(*AnyGroup(instance)->second, ended.values->dropped);
   }
   RetiredInstance& of = instances_[instance];
-  LastProcess& last = of.last_processes[ended.ordinal];
-  process.ended = last.ended + 1;
-  last = process;
-  of.last_exits[ended.ordinal] = exit;
-  of.last_spans[ended.ordinal] = {.born = UnixTime(ended.birth_unix_ns), .ended = now.wall};
+  LastEnd& last = of.last_ends[ended.ordinal];
+  process.ended = last.process.ended + 1;
+  last = {process, std::string(exit), UnixTime(ended.birth_unix_ns), now.wall};
   ++of.exits[std::string(exit)];
   ++processes_;
   return outcome;
@@ -146,10 +144,10 @@ const RetiredInstance* RetiredProcesses::SetExit(const InstanceKey& instance, ui
   if (unknown == of.exits.end()) return nullptr;
   if (--unknown->second == 0) of.exits.erase(unknown);
   ++of.exits[std::string(exit)];
-  const auto last = of.last_processes.find(ordinal);
-  const bool is_last =
-      last != of.last_processes.end() && last->second.pid == process.pid && last->second.start_ticks == process.start_ticks;
-  if (is_last) of.last_exits[ordinal] = exit;
+  const auto last = of.last_ends.find(ordinal);
+  const bool is_last = last != of.last_ends.end() && last->second.process.pid == process.pid &&
+                       last->second.process.start_ticks == process.start_ticks;
+  if (is_last) last->second.exit = exit;
   return &of;
 }
 
@@ -253,33 +251,35 @@ bool RetiredProcesses::IsShown(const InstanceKey& instance, const CollectTime& n
          missed_.contains(instance);
 }
 
-bool RetiredProcesses::HasDied(const InstanceKey& instance, uint32_t ordinal) const {
+const LastEnd* RetiredProcesses::LastEndOf(const InstanceKey& instance, uint32_t ordinal) const {
   const auto found = instances_.find(instance);
-  if (ordinal != 0 || living_.is_over || found == instances_.end()) return false;
-  const auto exit = found->second.last_exits.find(ordinal);
-  if (exit == found->second.last_exits.end() || IsCleanExit(exit->second)) return false;
-  const LastProcess& process = found->second.last_processes.at(ordinal);
-  const auto span = found->second.last_spans.find(ordinal);
-  const bool has_span = span != found->second.last_spans.end();
-  if (has_span && living_.interrupted_at && span->second.ended >= *living_.interrupted_at) return false;
+  if (found == instances_.end()) return nullptr;
+  const auto last = found->second.last_ends.find(ordinal);
+  return last == found->second.last_ends.end() ? nullptr : &last->second;
+}
+
+bool RetiredProcesses::HasDied(const InstanceKey& instance, uint32_t ordinal) const {
+  if (ordinal != 0 || living_.is_over) return false;
+  const LastEnd* const last = LastEndOf(instance, ordinal);
+  if (last == nullptr || IsCleanExit(last->exit)) return false;
+  if (living_.interrupted_at && last->ended >= *living_.interrupted_at) return false;
   // One that lived when this agent was there runs beside the command, even if it has begun before it.
-  const bool lived_here = began_at_ && found->second.last_seen > *began_at_;
-  if (living_.began_ticks && !lived_here) {
-    const bool is_of_former_boot = has_span && span->second.born < living_.booted;
-    if (is_of_former_boot || process.start_ticks < *living_.began_ticks) return false;
-  }
+  const bool lived_here = began_at_ && instances_.at(instance).last_seen > *began_at_;
+  const bool is_of_former_attempt = living_.began_ticks && !lived_here &&
+                                    (last->born < living_.booted || last->process.start_ticks < *living_.began_ticks);
+  if (is_of_former_attempt) return false;
   const auto restarted = restart_counts_.find(instance.first);
-  return restarted == restart_counts_.end() || restarted->second <= process.restart_count;
+  return restarted == restart_counts_.end() || restarted->second <= last->process.restart_count;
 }
 
 void RetiredProcesses::FindMissed() {
   if (living_.is_over) return;  // those that were missed at the end stay exposed
   restart_counts_ = living_.restart_counts;
   for (const auto& [key, instance] : instances_) {
-    const auto first = instance.last_processes.find(0);
-    if (first == instance.last_processes.end()) continue;
+    const LastEnd* const first = LastEndOf(key, 0);
+    if (first == nullptr) continue;
     uint32_t& highest = restart_counts_[key.first];
-    highest = std::max(highest, first->second.restart_count);
+    highest = std::max(highest, first->process.restart_count);
   }
   std::vector<std::pair<std::chrono::steady_clock::time_point, InstanceKey>> missed;
   for (const auto& [key, instance] : instances_) {
@@ -293,42 +293,14 @@ void RetiredProcesses::FindMissed() {
   }
 }
 
-std::optional<std::chrono::system_clock::time_point> RetiredProcesses::EndedAt(const InstanceKey& instance,
-                                                                               uint32_t ordinal) const {
-  const auto found = instances_.find(instance);
-  if (found == instances_.end()) return std::nullopt;
-  const auto span = found->second.last_spans.find(ordinal);
-  return span == found->second.last_spans.end() ? std::nullopt : std::optional(span->second.ended);
-}
-
 std::string RetiredProcesses::LastExit(const InstanceKey& instance, uint32_t ordinal) const {
-  const auto found = instances_.find(instance);
-  if (found == instances_.end()) return "";
-  const auto exit = found->second.last_exits.find(ordinal);
-  return exit == found->second.last_exits.end() ? "" : exit->second;
+  const LastEnd* const last = LastEndOf(instance, ordinal);
+  return last == nullptr ? "" : last->exit;
 }
 
 uint64_t RetiredProcesses::EndedCount(const InstanceKey& instance, uint32_t ordinal) const {
-  const auto found = instances_.find(instance);
-  if (found == instances_.end()) return 0;
-  const auto last = found->second.last_processes.find(ordinal);
-  return last == found->second.last_processes.end() ? 0 : last->second.ended;
-}
-
-void RetiredProcesses::RestoreExits(const InstanceKey& key, std::map<std::string, uint64_t> exits,
-                                    std::map<uint32_t, std::string> last_exits) {
-  const auto found = instances_.find(key);
-  if (found == instances_.end()) return;
-  std::erase_if(last_exits, [&](const auto& exit) { return !found->second.last_processes.contains(exit.first); });
-  found->second.exits = std::move(exits);
-  found->second.last_exits = std::move(last_exits);
-}
-
-void RetiredProcesses::RestoreSpans(const InstanceKey& key, std::map<uint32_t, ProcessSpan> last_spans) {
-  const auto found = instances_.find(key);
-  if (found == instances_.end()) return;
-  std::erase_if(last_spans, [&](const auto& span) { return !found->second.last_processes.contains(span.first); });
-  found->second.last_spans = std::move(last_spans);
+  const LastEnd* const last = LastEndOf(instance, ordinal);
+  return last == nullptr ? 0 : last->process.ended;
 }
 
 std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {

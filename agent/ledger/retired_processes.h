@@ -58,26 +58,22 @@ struct LastProcess {
   uint64_t start_ticks = 0;
   uint32_t restart_count = 0;
   std::chrono::system_clock::time_point last_change{};
-
-  friend bool operator==(const LastProcess&, const LastProcess&) = default;
 };
 
-// When a process began to record, and when it was found to have ended.
-struct ProcessSpan {
+// How it ended (model/exit_reason.h), when it began to record, and when it was found to have ended.
+struct LastEnd {
+  LastProcess process = {};
+  std::string exit = {};
   std::chrono::system_clock::time_point born{};
   std::chrono::system_clock::time_point ended{};
-
-  friend bool operator==(const ProcessSpan&, const ProcessSpan&) = default;
 };
 
 struct RetiredInstance {
   // When a process of it was last alive, or ended.
   std::chrono::steady_clock::time_point last_seen{};
   std::chrono::system_clock::time_point last_seen_wall{};
-  std::map<uint32_t, LastProcess> last_processes = {};  // by ordinal
-  std::map<uint32_t, std::string> last_exits = {};      // how those ended (model/exit_reason.h), by ordinal
-  std::map<uint32_t, ProcessSpan> last_spans = {};      // when those lived, by ordinal; none in the states of older agents
-  std::map<std::string, uint64_t> exits = {};           // ended processes, by how they ended
+  std::map<uint32_t, LastEnd> last_ends = {};  // by ordinal
+  std::map<std::string, uint64_t> exits = {};  // ended processes, by how they ended
 };
 
 // The part of the job that goes on.
@@ -145,9 +141,6 @@ class RetiredProcesses {
   // missed: others, such as data loaders, come and go with it. REQUIRES: Inputs was called in this tick, and none with this
   // ordinal is alive.
   [[nodiscard]] bool HasDied(const InstanceKey& instance, uint32_t ordinal) const;
-  // When the last process with this ordinal was found to have ended; none if that is not known.
-  [[nodiscard]] std::optional<std::chrono::system_clock::time_point> EndedAt(const InstanceKey& instance,
-                                                                             uint32_t ordinal) const;
   // How the last process with this ordinal ended; empty if none has.
   [[nodiscard]] std::string LastExit(const InstanceKey& instance, uint32_t ordinal) const;
   // How many processes with this ordinal have ended.
@@ -165,9 +158,6 @@ class RetiredProcesses {
   [[nodiscard]] const std::list<RetiredGroup>& groups() const { return groups_; }
   RetiredGroup& FindOrAddGroup(const SegmentIdentity& identity);
   void Restore(const InstanceKey& key, RetiredInstance instance) { instances_[key] = std::move(instance); }
-  // Of an instance that was restored; ordinals without an ended process are left out.
-  void RestoreExits(const InstanceKey& key, std::map<std::string, uint64_t> exits, std::map<uint32_t, std::string> last_exits);
-  void RestoreSpans(const InstanceKey& key, std::map<uint32_t, ProcessSpan> last_spans);
   // Drops the sums of an instance.
   void ForgetInstance(const InstanceKey& instance);
   // The instances that Inputs has dropped since the last call.
@@ -186,6 +176,8 @@ class RetiredProcesses {
   std::vector<uint32_t> FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now, Admit admit);
   // Whether the limits allow one more series of the instance.
   [[nodiscard]] bool MayAdd(const InstanceKey& instance);
+  // Of the process with this ordinal that ended last. Null: none has.
+  [[nodiscard]] const LastEnd* LastEndOf(const InstanceKey& instance, uint32_t ordinal) const;
   // Some group of the instance, or the end.
   [[nodiscard]] std::map<std::string, std::list<RetiredGroup>::iterator>::iterator AnyGroup(const InstanceKey& instance);
   void CountSeries(const CollectTime& now);

@@ -4,14 +4,13 @@
 //   std::string changes = saved.Update(measurements);   // the changes since the last call; may be empty
 //   SavedProcess again;
 //   again.Apply(changes);                               // has the same content as `saved`
-//   merger.Add(again.Input());
+//   std::vector<Measurements> inputs = {again.Input()};  // to be merged
 //
 // A segment's families and series are never removed, so that a copy only grows. Update applies the changes that it returns, so
 // that a reader that replays the changes gets the same copy. Thread safety: none.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,20 +30,13 @@ class SavedProcess {
   // All of it, as the changes from an empty copy.
   [[nodiscard]] std::string Whole() const;
 
-  // The numbers of the series that the process has removed, if they are not those of the last call; else empty. After Update.
-  std::string UpdateRemoved(const Measurements& now);
-  // Numbers of other series are ignored.
-  void ApplyRemoved(std::span<const uint32_t> removed);
-  // Empty: none was removed.
-  [[nodiscard]] std::string Removed() const;
-
   // Of an ended process. Valid until the next change of this object.
   [[nodiscard]] Measurements Input() const;
   [[nodiscard]] const LastProcess& process() const { return process_; }
 
  private:
   [[nodiscard]] bool IsBeginningOf(const Measurements& now) const;
-  [[nodiscard]] std::string WriteRemoved() const;
+  [[nodiscard]] std::string Head() const;
 
   std::string id_;
   SegmentIdentity identity_;

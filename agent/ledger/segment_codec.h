@@ -1,16 +1,11 @@
-// The encoding of the parts of a segment that the ledger keeps: identity, families, labels, sums.
+// The fields of what the ledger keeps of a segment, for files/bytes.h. state_format.md has the grammar.
 //
-// In the terms of files/bytes.h; ledger/state_format.md has the grammar. A reader that fails leaves reader.ok() false.
 // Thread safety: pure functions.
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string_view>
-#include <vector>
 
 #include "files/bytes.h"
 #include "ledger/retired_processes.h"
@@ -18,31 +13,34 @@
 
 namespace persia::agent {
 
-// Times are milliseconds since 1970.
-void WriteTime(std::chrono::system_clock::time_point time, ByteWriter& writer);
-std::chrono::system_clock::time_point ReadTime(ByteReader& reader);
 // The steady time of a wall time; `now` if the wall time is in the future, as after the clock was set back.
 std::chrono::steady_clock::time_point SteadyTime(std::chrono::system_clock::time_point wall, const CollectTime& now);
-
-void WriteIdentity(const SegmentIdentity& identity, ByteWriter& writer);
-SegmentIdentity ReadIdentity(ByteReader& reader);
-
-void WriteFamily(const SegmentFamily& family, ByteWriter& writer);
-// Nothing: no segment can have such a family.
-std::optional<SegmentFamily> ReadFamily(ByteReader& reader);
-inline constexpr size_t kMinFamilyBytes = 22;
-
-void WriteProcess(const LastProcess& process, ByteWriter& writer);
-LastProcess ReadProcess(ByteReader& reader);
-
-void WriteTerms(std::span<const double> terms, ByteWriter& writer);
-std::vector<double> ReadTerms(ByteReader& reader);
-
-// Numbers of series.
-void WriteNumbers(std::span<const uint32_t> numbers, ByteWriter& writer);
-std::vector<uint32_t> ReadNumbers(ByteReader& reader);
-
+// Whether a segment can have the family.
+bool IsGood(const SegmentFamily& family);
 // Whether the bytes are exactly `count` labels as in a segment's record.
 bool AreLabels(std::string_view bytes, uint32_t count);
+
+template <class Archive>
+void Fields(Archive& archive, SegmentIdentity& identity) {
+  archive(identity.job, identity.run_id, identity.role, identity.replica, identity.restart_count, identity.labels);
+}
+
+template <class Archive>
+void Fields(Archive& archive, SegmentFamily& family) {
+  archive(family.known);
+  if (!family.known) return;
+  archive(family.kind, family.policy, family.max_buckets, family.bounds, family.group, family.name, family.help, family.unit);
+  archive.Check(IsGood(family));
+}
+
+template <class Archive>
+void Fields(Archive& archive, FamilyAge& age) {
+  archive(age.birth_unix_ns, age.segment_id, age.number);
+}
+
+template <class Archive>
+void Fields(Archive& archive, LastProcess& process) {
+  archive(process.ended, process.pid, process.pid_namespace, process.start_ticks, process.restart_count, process.last_change);
+}
 
 }  // namespace persia::agent

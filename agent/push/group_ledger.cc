@@ -1,7 +1,5 @@
-// The record of agent.groups (numbers and texts as in files/bytes.h):
-//
-//   payload := agent_id:String  labelled_run:String  count:U32  group{count}
-//   group   := gateway:String  job:String  labels:U32  (name:String value:String){labels}
+// The only record of agent.groups (as in files/bytes.h): the agent's id (String), labelled_run (String), and the list of
+// groups: gateway, job (String), list of labels: name, value (String).
 //
 // `labelled_run` is the id of the run in which the agent adds the label `agent` to its groups, or empty.
 #include "push/group_ledger.h"
@@ -30,11 +28,14 @@ std::string MakeAgentId() {
   return HexEncode(bytes);
 }
 
-// A journal of checkpoints alone: one record with all groups.
-constexpr JournalFormat kFormat{.magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'}, .version = 2};
-constexpr uint16_t kGroupsTag = 1;
+constexpr JournalFormat kFormat{.magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'}, .version = 1};
 
 }  // namespace
+
+template <class Archive>
+void Fields(Archive& archive, GroupLedger::Group& group) {
+  archive(group.gateway, group.identity.job, group.identity.labels);
+}
 
 GroupLedger::GroupLedger(Options options) : options_(std::move(options)) {
   const MutexLock lock(mutex_);
@@ -43,7 +44,7 @@ GroupLedger::GroupLedger(Options options) : options_(std::move(options)) {
   const auto content = ReadJournal(*file_, kFormat, /*look=*/false, broken);
   if (!content.ok()) {
     LogWarning("groups.ledger", content.error() + "; groups of an earlier agent stay on the gateway");
-  } else if (!content.value().records.empty() && !Parse(content.value().records.back().payload)) {
+  } else if (const auto payload = content.value().only(); payload && !Parse(*payload)) {
     static_cast<void>(file_->SetAside("its content is not a list of groups", broken));
     agent_id_.clear();
     groups_.clear();
@@ -56,21 +57,10 @@ GroupLedger::GroupLedger(Options options) : options_(std::move(options)) {
 }
 
 bool GroupLedger::Parse(std::string_view payload) {
-  ByteReader reader(payload);
-  agent_id_ = reader.String();
-  const std::string_view labelled_run = reader.String();
+  std::string labelled_run;
+  const bool is_good = Decode(payload, agent_id_, labelled_run, groups_);
   adds_agent_label_ = !labelled_run.empty() && labelled_run == options_.run_id;
-  for (uint32_t left = reader.Count(12); left > 0; --left) {
-    Group group;
-    group.gateway = reader.String();
-    group.identity.job = reader.String();
-    for (uint32_t labels = reader.Count(8); labels > 0; --labels) {
-      std::string name(reader.String());
-      group.identity.labels.emplace_back(std::move(name), reader.String());
-    }
-    groups_.insert(std::move(group));
-  }
-  return reader.done() && agent_id_.size() == kIdDigits;
+  return is_good && agent_id_.size() == kIdDigits;
 }
 
 std::set<GroupLedger::Group> GroupLedger::groups() const {
@@ -119,22 +109,8 @@ void GroupLedger::OpenFile() {
 }
 
 void GroupLedger::Save() {
-  ByteWriter writer;
-  writer.String(agent_id_);
-  writer.String(adds_agent_label_ ? options_.run_id : "");
-  writer.U32(static_cast<uint32_t>(groups_.size()));
-  for (const Group& group : groups_) {
-    writer.String(group.gateway);
-    writer.String(group.identity.job);
-    writer.U32(static_cast<uint32_t>(group.identity.labels.size()));
-    for (const auto& [name, value] : group.identity.labels) {
-      writer.String(name);
-      writer.String(value);
-    }
-  }
-  std::string record;
-  AddRecord(record, kGroupsTag, std::move(writer).Take());
-  unsaved_ = !writer_->AwaitWritten(writer_->Replace(std::move(record)), options_.patience);
+  const std::string labelled_run = adds_agent_label_ ? options_.run_id : "";
+  unsaved_ = !writer_->AwaitWritten(writer_->ReplaceOnly(Encode(agent_id_, labelled_run, groups_)), options_.patience);
   if (unsaved_ && !save_failure_logged_) {
     LogWarning("groups.ledger", writer_->stats().error.value_or(file_->path() + " is not on disk after " +
                                                                 std::to_string(options_.patience.count()) + " ms") +

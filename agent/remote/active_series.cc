@@ -1,5 +1,5 @@
-// The file's payload, version 1: a snappy block of  count:U32  labels:String{count}, as in files/bytes.h; labels are encoded as
-// in write_request.cc, after kNativeMark if the series is of native histograms.
+// The file is a journal with one record: a snappy block of the list of labels (String), as in files/bytes.h. Labels are encoded
+// as in write_request.cc, after kNativeMark if the series is of native histograms.
 #include "remote/active_series.h"
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "files/bytes.h"
+#include "files/journal.h"
 #include "remote/snappy_block.h"
 
 namespace persia::agent {
@@ -14,15 +15,9 @@ namespace {
 
 constexpr size_t kMaxBytes = 4ULL << 30;
 
-StateFile::Options WithFormat(StateFile::Options options) {
-  options.magic = {'P', 'R', 'S', 'M', 'R', 'W', 'S', '\n'};
-  options.version = 1;
-  return options;
-}
+constexpr JournalFormat kFormat{.magic = {'P', 'R', 'S', 'M', 'R', 'W', 'S', '\n'}, .version = 1};
 
 }  // namespace
-
-ActiveSeries::ActiveSeries(StateFile::Options file) : file_(WithFormat(std::move(file))) {}
 
 SeriesTable ActiveSeries::Load() {
   auto series = memory_.Charge(file_.path(), [this] { return Read(); });
@@ -38,14 +33,14 @@ SeriesTable ActiveSeries::Load() {
 Result<SeriesTable> ActiveSeries::Read() {
   SeriesTable series;
   std::string broken;
-  const auto payload = file_.Read(broken);
-  if (!payload.ok()) return Error{payload.error()};
-  if (payload.value()) {
-    const auto bytes = SnappyUncompress(*payload.value(), kMaxBytes);
+  const auto content = ReadJournal(file_, kFormat, /*look=*/false, broken);
+  if (!content.ok()) return Error{content.error()};
+  if (const auto payload = content.value().only()) {
+    const auto bytes = SnappyUncompress(*payload, kMaxBytes);
     ByteReader reader(bytes ? std::string_view(*bytes) : std::string_view());
     for (uint32_t left = reader.Count(4); left > 0 && reader.ok(); --left) series.Add(reader.String());
     if (!reader.done()) {
-      broken = file_.SetAside("its content is not a list of series");
+      static_cast<void>(file_.SetAside("its content is not a list of series", broken));
       series = {};
     }
   }
@@ -56,12 +51,9 @@ Result<SeriesTable> ActiveSeries::Read() {
 void ActiveSeries::Save(const std::vector<std::string_view>& labels) {
   unsaved_ = true;
   if (!loaded_) return;
-  ByteWriter writer;
-  writer.U32(static_cast<uint32_t>(labels.size()));
-  for (const std::string_view series : labels) writer.String(series);
   std::string block;
-  SnappyCompress(std::move(writer).Take(), block);
-  const Status written = file_.Write(block);
+  SnappyCompress(Encode(labels), block);
+  const Status written = file_.Replace(JournalCheckpoint(kFormat, OnlyRecord(block)));
   unsaved_ = !written.ok();
   if (unsaved_ && !is_save_reported_) {
     LogWarning("remote.series", written.error() +

@@ -7,19 +7,19 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/foreign_memory.h"
 #include "base/result.h"
-#include "files/state_file.h"
+#include "files/journal_file.h"
 #include "remote/series_table.h"
 
 namespace persia::agent {
 
 class ActiveSeries {
  public:
-  // The magic and version of `file` are set here.
-  explicit ActiveSeries(StateFile::Options file);
+  explicit ActiveSeries(DiskJournalFile::Options file) : file_(std::move(file)) {}
 
   // Returns the series of the former agent. If the file cannot be read now, the result is empty, and loaded() stays false: call
   // it again.
@@ -34,7 +34,7 @@ class ActiveSeries {
  private:
   Result<SeriesTable> Read();
 
-  StateFile file_;
+  DiskJournalFile file_;
   ForeignShare memory_;  // of what was read from the file
   bool loaded_ = false;
   bool unsaved_ = false;

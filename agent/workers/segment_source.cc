@@ -284,21 +284,21 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
   }
   for (const auto& [key, instance] : retired.instances()) {
     if (!retired.IsShown(key, now_)) continue;
-    for (const auto& [ordinal, last] : instance.last_processes) {
+    for (const auto& [ordinal, last] : instance.last_ends) {
       if (!taken.contains({key, ordinal})) {
         const bool is_told = !untold.contains({key, ordinal});
         processes_.push_back({.identity = ProcessIdentity(key.first, key.second, merger_->rules()),
                               .ordinal = ordinal,
-                              .predecessors = last.ended,
+                              .predecessors = last.process.ended,
                               .alive = false,
-                              .pid = last.pid,
-                              .pid_namespace = last.pid_namespace,
-                              .start_ticks = last.start_ticks,
+                              .pid = last.process.pid,
+                              .pid_namespace = last.process.pid_namespace,
+                              .start_ticks = last.process.start_ticks,
                               .run_id = options_.run_id,
-                              .restart_count = last.restart_count,
-                              .last_change = last.last_change,
-                              .ended_at = retired.EndedAt(key, ordinal).value_or(std::chrono::system_clock::time_point()),
-                              .last_exit = is_told ? retired.LastExit(key, ordinal) : "",
+                              .restart_count = last.process.restart_count,
+                              .last_change = last.process.last_change,
+                              .ended_at = last.ended,
+                              .last_exit = is_told ? last.exit : "",
                               .died = is_told && retired.HasDied(key, ordinal)});
       }
     }

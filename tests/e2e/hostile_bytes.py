@@ -87,27 +87,23 @@ def journal(path, magic, *records):
     """A journal of (tag, payload)."""
     batch = b"".join(_journal_record(*one) for one in records)
     mark = _journal_record(0xFFFF, struct.pack("<QI", 16, len(batch)))
-    path.write_bytes(magic + struct.pack("<II", 2, 0) + mark + batch)
+    path.write_bytes(magic + struct.pack("<II", 1, 0) + mark + batch)
 
 
 def state(path, run, *records):
-    journal(path, b"PRSMSTA\n", (1, text(run)), *records)
+    journal(path, b"PRSMSTA\n", (1, text(run) + bytes(8)), *records)
 
 
 def group(run, job, series):
     """The payload of a record of the state with the sums of ended processes: so many counters."""
-    family = struct.pack("<BBI", 1, 0, 0) + text("hostile") + text("counter") + text("") + text("")
+    family = struct.pack("<BBBHI", 1, 1, 0, 0, 0) + text("hostile") + text("counter") + text("") + text("")
     head = text(job) + text(run) + text("trainer") + struct.pack("<3I", 0, 0, 0) + bytes(17 * 8)
     head += struct.pack("<I", 1) + family + bytes(8) + text("id") + bytes(8)
 
     def one(number):
-        return struct.pack("<IIQI", 0, 0, 1, 1) + text(text("number") + text(f"{number}")) + struct.pack("<QI", 5, 0)
+        return struct.pack("<IIQI", 0, 0, 1, 1) + text(text("number") + text(f"{number}")) + struct.pack("<BQI", 0, 5, 0)
 
     return head + struct.pack("<I", series) + b"".join(map(one, range(series)))
-
-
-def state_file(path, magic, payload):
-    path.write_bytes(magic + struct.pack("<IIQ", 1, zlib.crc32(payload), len(payload)) + payload)
 
 
 def snappy(start, repeated, size):

@@ -124,7 +124,7 @@ def state_of(*records):
 
 def ordinals(job):
     path = job.segments / "agent.state"
-    hostile.state(path, RUN, *((6, hostile.text(f"{number:x}") + bytes(4)) for number in range(200_000)))
+    hostile.state(path, RUN, *((5, hostile.text(f"{number:x}") + bytes(12)) for number in range(200_000)))
 
 
 def journal_of(name, magic, payload):
@@ -157,7 +157,7 @@ def remote_file(job, kind):
 
 def active_series(job):
     block = hostile.snappy(struct.pack("<I", 1) + bytes(60), 1, 300 * MIB)
-    hostile.state_file(remote_file(job, "series"), b"PRSMRWS\n", block)
+    hostile.journal(remote_file(job, "series"), b"PRSMRWS\n", (1, block))
 
 
 def queue(job):
@@ -319,8 +319,8 @@ ROWS = {
     ),
     "state: zeros": Row(before=zeros("agent.state"), says="agent.state " + NO_ROOM),
     "state: ordinals": Row(before=ordinals, says="agent.state " + NO_ROOM),
-    "state: of a newer agent": Row(before=state_of(lambda: (200, bytes(100 * MIB))), says="agent.state " + NO_ROOM),
-    "state: series": Row(before=lambda job: state_of(lambda: (4, hostile.group(RUN, job.name, 400_000)))(job), says="agent.state " + NO_ROOM),
+    "state: one large record": Row(before=state_of(lambda: (200, bytes(100 * MIB))), says="agent.state " + NO_ROOM),
+    "state: series": Row(before=lambda job: state_of(lambda: (3, hostile.group(RUN, job.name, 400_000)))(job), says="agent.state " + NO_ROOM),
     "state: positions of events": Row(before=journal_of("agent.events", b"PRSMEVP\n", positions), says="agent.events cannot be used: " + TOO_LARGE),
     "state: groups": Row(before=journal_of("agent.groups", b"PRSMGRP\n", groups), says="agent.groups cannot be used: " + TOO_LARGE),
     "state: GPU errors": Row(before=journal_of("agent.gpu", b"PRSMGPU\n", xids), says="agent.gpu cannot be used: " + TOO_LARGE),

@@ -18,7 +18,7 @@ namespace {
 
 using namespace persia::agent;
 
-constexpr JournalFormat kFormat{.magic = {'F', 'U', 'Z', 'Z', 'J', 'R', 'N', '\n'}, .version = 2};
+constexpr JournalFormat kFormat{.magic = {'F', 'U', 'Z', 'Z', 'J', 'R', 'N', '\n'}, .version = 1};
 
 void Require(bool holds) {
   if (!holds) {
@@ -82,9 +82,6 @@ void ReadDamaged(ByteReader reader) {
   bytes[at % bytes.size()] = static_cast<char>(bytes[at % bytes.size()] ^ bits);
   bytes.resize(bytes.size() - cut % bytes.size());
   const JournalContent content = ReadBytes(bytes, problem);
-  if (content.version == 1) {
-    return;  // its header's version was damaged
-  }
   Require(content.records.size() <= payloads.size());
   for (size_t i = 0; i < content.records.size(); ++i) {
     Require(content.records[i].tag == ((i + 1) & 0xFF) && content.records[i].payload == payloads[i]);

@@ -1,8 +1,8 @@
 // A state of any bytes is read and merged, or refused with a reason. A state that was read is written and read again: it is the
 // same.
 //
-// The first byte of the input is a version. 1: then the payload of a file of version 1. Others: then records, each as a tag (2
-// bytes), a size (2 bytes) and a payload. The files' own checksums would keep a fuzzer from them.
+// The input: records, each as a tag (2 bytes), a size (2 bytes) and a payload. The file's own checksums would keep a fuzzer
+// from them.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "files/bytes.h"
-#include "files/checksum.h"
 #include "ledger/ledger.h"
 #include "ledger/memory_journal_file.h"
 #include "merge/merge.h"
@@ -37,16 +35,6 @@ void Require(bool holds) {
 }
 
 std::string FileOf(std::string_view input) {
-  const bool first_version = input.starts_with('\1');
-  input.remove_prefix(input.empty() ? 0 : 1);
-  if (first_version) {
-    ByteWriter header;
-    for (const char c : kStateFormat.magic) header.U8(static_cast<uint8_t>(c));
-    header.U32(1);
-    header.U32(Checksum(input));
-    header.U64(input.size());
-    return std::move(header).Take() + std::string(input);
-  }
   std::string records;
   while (input.size() >= 4) {
     const auto number = [&](size_t at) {

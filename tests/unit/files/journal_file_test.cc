@@ -32,7 +32,7 @@ using namespace std::chrono_literals;
 using ::testing::ExitedWithCode;
 using ::testing::HasSubstr;
 
-constexpr JournalFormat kFileFormat{.magic = {'T', 'E', 'S', 'T', 'J', 'R', 'N', '\n'}, .version = 2};
+constexpr JournalFormat kFileFormat{.magic = {'T', 'E', 'S', 'T', 'J', 'R', 'N', '\n'}, .version = 1};
 
 std::string Records(const std::string& payload) {
   std::string records;
@@ -132,6 +132,22 @@ TEST_F(JournalFileTest, AFileNeverGrowsBeyondWhatIsRead) {
   const Status status = file->Append("yz");
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(status.error(), HasSubstr("1 GiB"));
+}
+
+TEST_F(JournalFileTest, AStateAboveAGibibyteIsNotWritten) {
+  const auto file = FileIn(temporary_.path());
+  ASSERT_TRUE(file->Replace(JournalCheckpoint(kFileFormat, Records("former"))).ok());
+  EXPECT_THAT(file->Replace(std::string(kMaxStateBytes + 1, 'x')).error(),
+              HasSubstr("1073741825 bytes are more than the maximum of 1 GiB"));
+  EXPECT_EQ(Read(), "former");
+}
+
+TEST_F(JournalFileTest, AnErrorLeavesTheFormerContentAndNamesTheFile) {
+  const auto file = FileIn(temporary_.path());
+  ASSERT_TRUE(file->Replace(JournalCheckpoint(kFileFormat, Records("former"))).ok());
+  fs::create_directories(path_ + ".draft/in/the/way");
+  EXPECT_THAT(file->Replace(JournalCheckpoint(kFileFormat, Records("new"))).error(), HasSubstr(path_));
+  EXPECT_EQ(Read(), "former");
 }
 
 TEST_F(JournalFileTest, ARemovedFileIsGone) {

@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "files/state_file.h"
 #include "temporary_directory.h"
 
 namespace persia::agent {
@@ -26,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr JournalFormat kFormat{.magic = {'T', 'E', 'S', 'T', 'J', 'R', 'N', '\n'}, .version = 2};
+constexpr JournalFormat kFormat{.magic = {'T', 'E', 'S', 'T', 'J', 'R', 'N', '\n'}, .version = 1};
 using Payloads = std::vector<std::string>;
 
 // Cannot be renamed.
@@ -97,11 +96,10 @@ class JournalTest : public ::testing::Test {
 };
 
 TEST_F(JournalTest, WhatWasWrittenIsRead) {
-  EXPECT_EQ(ReadAgain().value().version, 0U) << "there is none";
+  EXPECT_EQ(ReadAgain().value().bytes, nullptr) << "there is none";
   AddSeveral();
   EXPECT_EQ(Read(bytes_), 8U);
   EXPECT_EQ(problem_, "");
-  EXPECT_EQ(ReadAgain().value().version, 2U);
   EXPECT_EQ(Read(JournalCheckpoint(kFormat, "")), 0U);
   EXPECT_EQ(problem_, "");
 }
@@ -111,7 +109,7 @@ TEST_F(JournalTest, TheBytesAreThoseOfTheGrammar) {
   AddRecord(record, 5, "abc");
   const std::string written = JournalCheckpoint(kFormat, record) + JournalBatch(55, record);
   const std::string expected(
-      "TESTJRN\n\2\0\0\0\0\0\0\0"
+      "TESTJRN\n\1\0\0\0\0\0\0\0"
       "\x0c\0\0\0\xff\xff\0\0\x91\x8b\xba\x99\x10\0\0\0\0\0\0\0\x0f\0\0\0"
       "\3\0\0\0\5\0\0\0\x9a\x60\x38\x6a"
       "abc"
@@ -120,32 +118,6 @@ TEST_F(JournalTest, TheBytesAreThoseOfTheGrammar) {
       "abc",
       94);
   EXPECT_EQ(written, expected);
-}
-
-TEST_F(JournalTest, AFileOfVersion1IsOneRecord) {
-  StateFile former({directory_.get(), temporary_.path(), "agent.state", kFormat.magic, 1});
-  for (const std::string payload : {"all of it", ""}) {
-    ASSERT_TRUE(former.Write(payload).ok());
-    const auto content = ReadAgain();
-    ASSERT_EQ(content.value().records.size(), 1U);
-    EXPECT_EQ(content.value().version, 1U);
-    EXPECT_EQ(content.value().records[0].tag, 0);
-    EXPECT_EQ(content.value().records[0].payload, payload);
-    EXPECT_EQ(problem_, "");
-  }
-}
-
-TEST_F(JournalTest, ADamagedFileOfVersion1IsSetAside) {
-  StateFile former({directory_.get(), temporary_.path(), "agent.state", kFormat.magic, 1});
-  ASSERT_TRUE(former.Write("all of it").ok());
-  fs::resize_file(path_, 30);
-  EXPECT_TRUE(ReadAgain().value().records.empty());
-  EXPECT_THAT(problem_, HasSubstr("30 bytes"));
-  ASSERT_TRUE(former.Write("all of it").ok());
-  std::fstream(path_, std::ios::in | std::ios::out | std::ios::binary).seekp(26).put('X');
-  EXPECT_TRUE(ReadAgain().value().records.empty());
-  EXPECT_THAT(problem_, HasSubstr("checksum"));
-  EXPECT_THAT(problem_, HasSubstr(path_.string() + ".broken-2"));
 }
 
 // The content stays readable when it is moved and copied.
@@ -246,8 +218,9 @@ TEST_F(JournalTest, WhatIsNoJournalIsSetAside) {
   AddSeveral();
   const auto with_version = [&](char version) { return std::string(bytes_).replace(8, 1, 1, version); };
   const std::pair<std::function<void()>, const char*> cases[] = {
-      {[&] { Put(with_version(3)); }, "it has version 3, this agent reads versions 1 to 2"},
+      {[&] { Put(with_version(2)); }, "it has version 2, this agent reads version 1"},
       {[&] { Put(with_version(0)); }, "it has version 0"},
+      {[&] { Put(bytes_.substr(0, 15)); }, "it has 15 bytes, which is less than its header"},
       {[&] { Put(std::string(5000, '\0')); }, "it does not begin as an agent's state does"},
       {[&] { fs::create_symlink("/etc/passwd", path_); }, "it is a symbolic link"},
       {[&] { fs::create_directory(path_); }, "it is not a regular file"},

@@ -31,7 +31,7 @@ using std::chrono::steady_clock;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr JournalFormat kWriterFormat{.magic = {'T', 'E', 'S', 'T', 'J', 'R', 'N', '\n'}, .version = 2};
+constexpr JournalFormat kWriterFormat{.magic = {'T', 'E', 'S', 'T', 'J', 'R', 'N', '\n'}, .version = 1};
 
 std::string Numbered(const std::string& payload) {
   std::string records;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -182,14 +183,25 @@ DeathMemory Sample() {
 
 TEST(DeathMemoryTest, ItIsReadAsItWasWritten) {
   const DeathMemory memory = Sample();
-  EXPECT_EQ(DecodeDeaths(EncodeDeaths(memory)), memory);
-  EXPECT_EQ(DecodeDeaths(EncodeDeaths({})), DeathMemory());
+  EXPECT_EQ(DecodeAs<DeathMemory>(Encode(memory)), memory);
+  EXPECT_EQ(DecodeAs<DeathMemory>(Encode(DeathMemory())), DeathMemory());
 }
 
 TEST(DeathMemoryTest, MalformedBytesAreRefused) {
-  const std::string bytes = EncodeDeaths(Sample());
-  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(DecodeDeaths(bytes.substr(0, size))) << size;
-  EXPECT_FALSE(DecodeDeaths(bytes + "x"));
+  DeathMemory memory = Sample();
+  const std::string bytes = Encode(memory);
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(DecodeAs<DeathMemory>(bytes.substr(0, size))) << size;
+  EXPECT_FALSE(DecodeAs<DeathMemory>(bytes + "x"));
+  memory.deaths.resize(DeathMemory::kMaxDeaths + 1);
+  EXPECT_FALSE(DecodeAs<DeathMemory>(Encode(memory))) << "too many deaths";
+  for (const double step : {-1.0, 1e300, std::nan("")}) {
+    memory = Sample();
+    memory.untold[0].step = step;
+    EXPECT_FALSE(DecodeAs<DeathMemory>(Encode(memory))) << step;
+  }
+  memory = Sample();
+  memory.deaths[0].cause = static_cast<DeathCause>(kDeathCauses);
+  EXPECT_FALSE(DecodeAs<DeathMemory>(Encode(memory))) << "an unknown cause";
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST_F(JobHealthTest, ANewAgentTellsAnEndThatTheFormerOneHasNotTold) {
   StartJob();
   End(1, "", true);
   Look();
-  const auto memory = DecodeHealth(EncodeHealth(health_.memory()));
+  const auto memory = DecodeAs<HealthMemory>(Encode(health_.memory()));
   ASSERT_TRUE(memory);
   EXPECT_EQ(*memory, health_.memory());
   health_ = JobHealth();
@@ -39,7 +39,7 @@ TEST_F(JobHealthTest, ANewAgentKnowsTheDeathsAndDoesNotTellThemAgain) {
   StartJob();
   End(1, "SIGSEGV", true);
   Look();
-  const auto memory = DecodeHealth(EncodeHealth(health_.memory()));
+  const auto memory = DecodeAs<HealthMemory>(Encode(health_.memory()));
   ASSERT_TRUE(memory);
   health_ = JobHealth();
   health_.Restore(*memory, Wall());
@@ -55,7 +55,7 @@ TEST_F(JobHealthTest, ANewAgentGoesOnWithAHangAndItsTime) {
   StartJob();
   Run(seconds(60), {0, 2});
   const auto since = Wall();
-  const auto memory = DecodeHealth(EncodeHealth(health_.memory()));
+  const auto memory = DecodeAs<HealthMemory>(Encode(health_.memory()));
   ASSERT_TRUE(memory);
   EXPECT_EQ(*memory, health_.memory());
   now += seconds(300);
@@ -97,13 +97,12 @@ TEST_F(JobHealthTest, ANewAgentGoesOnWithAHangOfTheJob) {
 TEST_F(JobHealthTest, MalformedMemoriesAreRefused) {
   StartJob();
   Run(seconds(100));
-  const std::string bytes = EncodeHealth(health_.memory());
-  // A former state ends before the deaths.
-  const size_t former_size = bytes.size() - EncodeDeaths({}).size() - sizeof(uint32_t);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_EQ(DecodeHealth(bytes.substr(0, size)).has_value(), size == former_size) << size;
-  }
-  EXPECT_FALSE(DecodeHealth(bytes + "x"));
+  const std::string bytes = Encode(health_.memory());
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(DecodeAs<HealthMemory>(bytes.substr(0, size))) << size;
+  EXPECT_FALSE(DecodeAs<HealthMemory>(bytes + "x"));
+  HealthMemory memory = health_.memory();
+  memory.longest_pause = std::chrono::milliseconds(-1);
+  EXPECT_FALSE(DecodeAs<HealthMemory>(Encode(memory)));
 }
 
 // It continues the job of another agent.

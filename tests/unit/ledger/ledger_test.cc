@@ -16,8 +16,8 @@
 #include <string>
 #include <utility>
 
+#include "files/bytes.h"
 #include "ledger/memory_journal_file.h"
-#include "ledger/retired_test.h"
 #include "ledger/sample_state.h"
 
 namespace persia::agent::testing {
@@ -78,13 +78,10 @@ TEST(LedgerTest, TheDocumentedExampleIsExact) {
   EXPECT_TRUE(torn.IsFolded("1f"));
 }
 
-// A newer agent may add records. An older one keeps them.
-TEST(LedgerTest, UnknownRecordsAreKept) {
-  std::string records;
-  AddRecord(records, 1, std::string("\1\0\0\0r", 5));
-  AddRecord(records, 4711, "what only a newer agent knows");
-  const std::string state = Again(JournalCheckpoint(kStateFormat, records));
-  EXPECT_THAT(state, HasSubstr("what only a newer agent knows"));
+// An agent with other records writes another version.
+TEST(LedgerTest, AnUnknownRecordIsRefused) {
+  EXPECT_EQ(Again(StateWith(4711, "what no agent of this version writes")), "");
+  EXPECT_NE(Again(StateWith(static_cast<uint16_t>(StateRecord::kHealth), Encode(std::string("well")))), "");
 }
 
 TEST(LedgerTest, TheJudgementOfTheHealthIsKept) {
@@ -250,34 +247,22 @@ TEST(LedgerTest, AChangeCostsWhatChanged) {
   EXPECT_LT(disk.bytes->size(), 100'000U);
 }
 
-// A state of the present version, as the first agent of it wrote it: a checkpoint and three batches. Two processes had ended,
-// and one was alive.
-TEST_F(RetiredTest, AStateOfVersion2IsRead) {
-  saves_living_ = true;
-  PutText("agent.state", ReadAll(std::string(LEDGER_TESTDATA) + "/state_v2"));
-  StartAgent();
-  const Flat shown = CollectFlat();
-  EXPECT_EQ(shown.at("my_app_batches"), "12.5");
-  EXPECT_EQ(shown.at(R"(my_app_batches{zone="b"}@rep_1/trainer)"), "7.1");
-  EXPECT_EQ(shown.at(R"(my_app_sizes{zone="b"}@rep_1/trainer)"), "4.75: 1 0 2");
-  EXPECT_EQ(shown.at(R"(persia_events_total{event="started",type="job",zone="b"}@rep_1/trainer)"), "2");
-  EXPECT_EQ(source().stats().retired, 3U) << "the segment of the living one is not there: it has ended";
-  EXPECT_THAT(Diagnosed(), IsEmpty());
-}
-
-// A state that the first agents wrote, with processes that had ended and one that was alive.
-TEST_F(RetiredTest, AStateOfVersion1IsRead) {
-  saves_living_ = true;
-  PutText("agent.state", ReadAll(std::string(LEDGER_TESTDATA) + "/state_v1"));
-  StartAgent();
-  const Flat shown = CollectFlat();
-  EXPECT_EQ(shown.at("my_app_batches"), "12.5");
-  EXPECT_EQ(shown.at(R"(my_app_batches{zone="b"}@rep_1/trainer)"), "7.1");
-  EXPECT_EQ(shown.at(R"(my_app_sizes{zone="b"}@rep_1/trainer)"), "4.75: 1 0 2");
-  EXPECT_EQ(source().stats().retired, 3U) << "the segment of the living one is not there: it has ended";
-  EXPECT_THAT(Diagnosed(), IsEmpty());
-  StartAgent();
-  EXPECT_EQ(CollectFlat(), shown) << "now from a state of the present version";
+// The file was written by write_golden_state. Another format needs another version, and a file of that.
+TEST(LedgerTest, TheStateOfThisVersionDoesNotChange) {
+  MemoryDisk disk{.bytes = ReadAll(std::string(LEDGER_TESTDATA) + "/state_v1")};
+  EXPECT_TRUE(WholeSampleState() == disk.bytes) << "the bytes differ";
+  Diagnostics diagnostics;
+  const auto ledger = Loaded(disk, diagnostics);
+  EXPECT_THAT(diagnostics.Take(), IsEmpty());
+  EXPECT_EQ(ledger->processes().processes(), 3U);
+  EXPECT_THAT(ledger->FoldedIds(), ::testing::SizeIs(2)) << "the file of one was removed";
+  EXPECT_THAT(ledger->Orphans(), ::testing::SizeIs(1));
+  EXPECT_EQ(ledger->health(), "how it is");
+  EXPECT_EQ(ledger->goodput(), "where the time went");
+  EXPECT_EQ(ledger->Seen(), 12U);
+  uint64_t counted = 0;
+  for (const RetiredGroup& group : ledger->processes().groups()) counted += group.Input().values->wholes[group.series(0).whole];
+  EXPECT_EQ(counted, 3U + 4U + 7U);
 }
 
 }  // namespace

@@ -122,28 +122,5 @@ TEST(PlacesTest, AnOrdinalIsOfOneInstance) {
   EXPECT_FALSE(next->HasOrdinal("another"));
 }
 
-// Its agent did not write the instance. Nothing that it counted may fall.
-TEST(PlacesTest, AnOrdinalOfAFormerStateIsOfAnyInstance) {
-  const SampleProcess process(3, 0, 1);
-  ByteWriter ordinal;
-  ordinal.String(process.values().id);
-  ordinal.U32(process.values().ordinal);
-  std::string records;
-  AddRecord(records, static_cast<uint16_t>(StateRecord::kRun), std::string("\1\0\0\0r", 5));
-  std::string ordinal_record;
-  AddRecord(ordinal_record, static_cast<uint16_t>(StateRecord::kOrdinal), std::move(ordinal).Take());
-  MemoryDisk disk{.bytes = JournalCheckpoint(kStateFormat, records + ordinal_record)};
-  Diagnostics diagnostics;
-  const std::string id(process.values().id);
-  const auto once = Loaded(disk, diagnostics);
-  EXPECT_EQ(once->SavedOrdinal(id, InstanceKey("other", 7)), process.values().ordinal);
-  once->Note(process.values(), {.pid = 2, .start_ticks = 9});
-  EXPECT_TRUE(once->UnsavedPlaces().empty());
-  once->Save(SampleTime());
-  EXPECT_EQ(Loaded(disk, diagnostics)->SavedOrdinal(id, InstanceKey("other", 7)), std::nullopt);
-  *disk.bytes += JournalBatch(disk.bytes->size(), ordinal_record);
-  EXPECT_EQ(Loaded(disk, diagnostics)->SavedOrdinal(id, InstanceKey("other", 7)), process.values().ordinal) << "it wrote again";
-}
-
 }  // namespace
 }  // namespace persia::agent::testing

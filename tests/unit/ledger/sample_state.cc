@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "files/bytes.h"
 #include "segment/segment_builder.h"
 
 namespace persia::agent::testing {
@@ -25,6 +26,7 @@ SampleProcess::SampleProcess(uint64_t counted, size_t more_series, int32_t repli
                           .directory_offset = 69632,
                           .directory_capacity = 64,
                           .chunks_offset = 73728});
+  segment.header().birth_unix_ns = 1'700'000'000'000'000'000 + static_cast<uint64_t>(replica);
   segment.Identity({.job = "j", .run_id = "r", .role = "worker", .replica = replica, .labels = {{"zone", "a"}}});
   segment.Counter("g", "c", {{"l", "v"}}, counted, 0.1);
   segment.Gauge("g", "x", {}, 2.5, GaugePolicy::kEach);
@@ -76,8 +78,8 @@ void FoldTwoAndNoteTwo(Ledger& ledger) {
 
 std::string SampleState() { return StateAfter(FoldTwoAndNoteTwo); }
 
-std::vector<std::pair<uint16_t, std::string>> SampleRecords() {
-  const std::string state = StateAfter([](Ledger& ledger) {
+std::string WholeSampleState() {
+  return StateAfter([](Ledger& ledger) {
     FoldTwoAndNoteTwo(ledger);
     ledger.Forget(ledger.FoldedIds().front());
     ledger.Fold(SampleProcess(7, 0, 3).values(), {.pid = 10}, SampleTime());
@@ -86,7 +88,10 @@ std::vector<std::pair<uint16_t, std::string>> SampleRecords() {
     ledger.SetGoodput("where the time went");
     ledger.Save(SampleTime());
   });
-  MemoryDisk disk{.bytes = state};
+}
+
+std::vector<std::pair<uint16_t, std::string>> SampleRecords() {
+  MemoryDisk disk{.bytes = WholeSampleState()};
   MemoryJournalFile file(disk);
   std::string problem;
   const auto content = ReadJournal(file, kStateFormat, /*look=*/true, problem);
@@ -106,15 +111,13 @@ std::unique_ptr<Ledger> Loaded(MemoryDisk& disk, Diagnostics& diagnostics) {
 
 std::string StateWith(uint16_t tag, const std::string& payload) {
   std::string records;
-  AddRecord(records, static_cast<uint16_t>(StateRecord::kRun), std::string("\1\0\0\0r", 5));
-  const auto add_before = [&](StateRecord its, StateRecord needs) {
-    if (tag != static_cast<uint16_t>(its)) return;
-    for (const auto& [before, sample] : SampleRecords()) {
-      if (before == static_cast<uint16_t>(needs)) AddRecord(records, before, sample);
-    }
-  };
-  add_before(StateRecord::kFold, StateRecord::kValues);
-  add_before(StateRecord::kOrdinalOf, StateRecord::kOrdinal);
+  AddRecord(records, static_cast<uint16_t>(StateRecord::kRun), Encode(std::string("r"), uint64_t{0}));
+  static const auto kSamples = SampleRecords();
+  for (const auto& [before, sample] : kSamples) {
+    const bool needs =
+        tag == static_cast<uint16_t>(StateRecord::kFold) && before == static_cast<uint16_t>(StateRecord::kValues);
+    if (needs) AddRecord(records, before, sample);
+  }
   AddRecord(records, tag, payload);
   return JournalCheckpoint(kStateFormat, records);
 }

@@ -30,7 +30,9 @@ class SampleProcess {
 std::unique_ptr<Ledger> Loaded(MemoryDisk& disk, Diagnostics& diagnostics);
 // A state of run "r" with two ended processes and two that were alive.
 std::string SampleState();
-// Its records except the first, with a fold.
+// That, and batches with records of each kind after its checkpoint.
+std::string WholeSampleState();
+// Its records except the first.
 std::vector<std::pair<uint16_t, std::string>> SampleRecords();
 // A state of run "r" with this record, after those that it needs.
 std::string StateWith(uint16_t tag, const std::string& payload);

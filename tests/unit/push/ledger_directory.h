@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "files/state_file.h"
+#include "files/journal.h"
 #include "push/group_ledger.h"
 #include "temporary_directory.h"
 
@@ -34,8 +34,7 @@ class LedgerDirectory {
   }
   // A file with a valid frame around any payload.
   void WritePayload(const std::string& name, const std::string& payload) const {
-    StateFile file({.directory_fd = fd_, .directory = path_, .name = name, .magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'}});
-    static_cast<void>(file.Write(payload));
+    WriteRaw(name, JournalCheckpoint({.magic = {'P', 'R', 'S', 'M', 'G', 'R', 'P', '\n'}}, OnlyRecord(payload)));
   }
   [[nodiscard]] const std::string& path() const { return path_; }
 

@@ -43,8 +43,8 @@ class SnapshotWriterFixture : public ::testing::Test {
                               .free_bytes = [this] { return free_bytes_; },
                               .after_step = after_step})
                  .value();
-    active_ = std::make_unique<ActiveSeries>(
-        StateFile::Options{.directory_fd = fd_, .directory = temporary_.path(), .name = "series", .after_step = after_step});
+    active_ = std::make_unique<ActiveSeries>(DiskJournalFile::Options{
+        .directory_fd = fd_, .directory = temporary_.path(), .name = "series", .after_step = after_step});
     options_.queue = queue_.get();
     options_.active = active_.get();
     writer_ = std::make_unique<SnapshotWriter>(options_);

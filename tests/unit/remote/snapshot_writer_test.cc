@@ -10,12 +10,14 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "files/journal.h"
 #include "remote/snapshot_writer_fixture.h"
 
 namespace persia::agent {
@@ -241,12 +243,8 @@ TEST_F(SnapshotWriterTest, ABrokenFileOfActiveSeriesIsSetAside) {
   StartAgent();
   Write({{"a", kGauge, 1}}, 1000);
   Lines();
-  const StateFile::Options file{.directory_fd = fd_,
-                                .directory = temporary_.path(),
-                                .name = "series",
-                                .magic = {'P', 'R', 'S', 'M', 'R', 'W', 'S', '\n'},
-                                .version = 1};
-  ASSERT_TRUE(StateFile(file).Write("no snappy").ok());
+  std::ofstream(temporary_ / "series", std::ios::binary)
+      << JournalCheckpoint({.magic = {'P', 'R', 'S', 'M', 'R', 'W', 'S', '\n'}}, OnlyRecord("no snappy"));
   StartAgent();
   EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("not a list of series")));
   Write({{"b", kGauge, 1}}, 2000);

@@ -158,10 +158,10 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id,
   segments_.SetIdentityLabels(labels_, agent_id);
   segments_.Read();
   TakeEvents();
-  segments_.Retire([this, depth] {
-    TakeEvents();  // of segments that were read when others were folded
-    judgement_.Judge(depth);
-  });
+  segments_.Retire();
+  TakeEvents();  // of segments that were read when others were folded
+  judgement_.Judge(depth);
+  segments_.Commit();
   if (depth == Depth::kLast) state_is_on_disk_ = segments_.FlushState(kStatePatience);
   judgement_.Show();
   own_.SetEventsLost(segments_.stats().events_lost);

@@ -2,7 +2,9 @@
 // that others wait for.
 //
 //   Judgement judgement(setup, clock, event_log, segments);
-//   segments.Retire([&] { judgement.Judge(depth); });   // the folds and their reports are one write
+//   segments.Retire();
+//   judgement.Judge(depth);
+//   segments.Commit();                 // the folds and their reports are one write
 //   judgement.Show();
 //   judgement.AddTo(own, values.nan_counts());
 //
@@ -45,9 +47,9 @@ class Judgement {
 
   // From the next Judge on.
   void Use(const AgentOptions& options);
-  // REQUIRES: called by the Retire of the segments, before they are saved.
+  // REQUIRES: called between Retire and Commit of the segments.
   void Judge(Depth depth);
-  // Shows what is on disk. REQUIRES: Retire has returned.
+  // Shows what is on disk. REQUIRES: Commit has returned.
   void Show();
   // The state was flushed, and nothing follows: all that was counted is shown, and no file of an ended process stays.
   void End();

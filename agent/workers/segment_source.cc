@@ -56,6 +56,7 @@ SegmentSource::~SegmentSource() = default;
 std::shared_ptr<const Snapshot> SegmentSource::Collect() {
   Read();
   Retire();
+  Commit();
   Plan({});
   return Expose({});
 }
@@ -77,7 +78,7 @@ bool SegmentSource::ReadMore() {
   return reads;
 }
 
-void SegmentSource::Retire(const std::function<void()>& before_save) {
+void SegmentSource::Retire() {
   rank_processes_.clear();
   lifecycle_.LearnExits();
   do {
@@ -98,7 +99,9 @@ void SegmentSource::Retire(const std::function<void()>& before_save) {
   CountSegments();
   ListProcesses(orphans);
   ListRankProcesses();
-  if (before_save) before_save();
+}
+
+void SegmentSource::Commit() {
   lifecycle_.Save();
   ShowSaved();
 }

@@ -101,15 +101,17 @@ class SegmentSource {
   SegmentSource(const SegmentSource&) = delete;
   SegmentSource& operator=(const SegmentSource&) = delete;
 
-  // Read, Retire, Plan and Expose without the agent's own sources.
+  // Read, Retire, Commit, Plan and Expose without the agent's own sources.
   std::shared_ptr<const Snapshot> Collect();
 
   // Scans the directory and reads all segments, with their events. An unreadable one is reported and left out.
   void Read();
-  // Folds the processes that ended into the ledger, and removes their files. To be called after each Read, when the events are
-  // written: those of a folded process are never read again. Segments for which there is room then are read and folded, too.
-  // `before_save` is called when all is listed; what it sets is saved in one write with the folds.
-  void Retire(const std::function<void()>& before_save = {});
+  // Folds the processes that ended into the ledger, and lists all. To be called after each Read, when the events are written:
+  // those of a folded process are never read again. Segments for which there is room then are read and folded, too.
+  void Retire();
+  // Saves the folds, and what was set since, in one write, and removes the files of the processes whose fold is on disk. To be
+  // called after each Retire.
+  void Commit();
   // The processes that were found to have ended since the last call, each once.
   [[nodiscard]] std::vector<ProcessEnd> TakeEnds();
   // How a process ended whose reason was not known; empty: it still is not.
@@ -145,7 +147,7 @@ class SegmentSource {
   void MoveState(std::shared_ptr<JournalFile> file) { ledger_.MoveTo(std::move(file)); }
   // The judgement of the job's health by the former agents of this run (ledger.h). REQUIRES: Read was called.
   [[nodiscard]] const std::string& health() const { return ledger_.health(); }
-  // It is saved by the Retire that calls this, or by the next one. REQUIRES: Read was called.
+  // It is saved by the next Commit. REQUIRES: Read was called.
   void SetHealth(std::string_view health);
   // When the last Read began.
   [[nodiscard]] std::chrono::steady_clock::time_point read_at() const { return now_.steady; }
@@ -159,7 +161,7 @@ class SegmentSource {
   [[nodiscard]] const std::string& goodput() const { return ledger_.goodput(); }
   void SetGoodput(std::string_view goodput) { ledger_.SetGoodput(goodput); }
   [[nodiscard]] bool GoodputIsSaved() const { return ledger_.GoodputIsSaved(); }
-  // Whether the last Retire has put it on disk.
+  // Whether the last Commit has put it on disk.
   [[nodiscard]] bool HealthIsDurable() const { return ledger_.HealthIsDurable(); }
   // Waits for the state to be on disk. False: it is not.
   bool FlushState(std::chrono::milliseconds patience);

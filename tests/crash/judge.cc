@@ -193,6 +193,7 @@ class Judge::Recovery {
     source_->Read();
     events.Add(source_->TakeEvents());
     source_->Retire();
+    source_->Commit();
     source_->Plan({});
     for (const Diagnostic& diagnostic : source_->TakeDiagnostics()) LogWarning("segments." + diagnostic.kind, diagnostic.text);
     for (const RefusedSegment& refused : source_->stats().refused)

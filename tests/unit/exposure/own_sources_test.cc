@@ -55,6 +55,7 @@ class OwnSourcesTest : public MergeTest {
     for (Process* process : processes) process->Put();
     source().Read();
     source().Retire();
+    source().Commit();
     source().Plan(own);
     last_ = source().Expose(own);
     return Flatten(*last_);

@@ -23,15 +23,15 @@ class RankProcessesTest : public RetiredTest {
   // Of each process: its replica, whether it is up, its step, and its exit; and the exits that were told late.
   std::vector<std::string> Listed() {
     source().Read();
+    source().Retire();
     std::vector<std::string> listed;
-    source().Retire([&] {
-      for (const RankProcess& process : source().rank_processes()) {
-        listed.push_back(std::to_string(process.rank.second) + (process.alive ? " up" : " down") +
-                         (process.step ? " " + std::to_string(static_cast<int>(*process.step)) : "") +
-                         (process.exit ? " " + *process.exit : ""));
-      }
-      for (const LateExit& late : source().late_exits()) listed.push_back("late " + late.exit);
-    });
+    for (const RankProcess& process : source().rank_processes()) {
+      listed.push_back(std::to_string(process.rank.second) + (process.alive ? " up" : " down") +
+                       (process.step ? " " + std::to_string(static_cast<int>(*process.step)) : "") +
+                       (process.exit ? " " + *process.exit : ""));
+    }
+    for (const LateExit& late : source().late_exits()) listed.push_back("late " + late.exit);
+    source().Commit();
     return listed;
   }
 };
@@ -76,10 +76,10 @@ TEST_F(RankProcessesTest, WhatIsSetBeforeTheSaveIsSavedWithTheFold) {
   Collect();
   rank->End();
   source().Read();
-  source().Retire([&] {
-    source().SetGoodput("counted");
-    EXPECT_FALSE(source().GoodputIsSaved());
-  });
+  source().Retire();
+  source().SetGoodput("counted");
+  EXPECT_FALSE(source().GoodputIsSaved());
+  source().Commit();
   EXPECT_TRUE(source().GoodputIsSaved());
   StartAgent();
   Collect();

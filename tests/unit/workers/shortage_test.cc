@@ -62,12 +62,11 @@ class ShortageTest : public RetiredTest {
   // The replicas that are listed when all is folded, and the exits that were told late.
   std::vector<std::string> Listed() {
     source().Read();
+    source().Retire();
     std::vector<std::string> listed;
-    source().Retire([&] {
-      for (const RankProcess& process : source().rank_processes())
-        listed.push_back("rep_" + std::to_string(process.rank.second));
-      for (const LateExit& late : source().late_exits()) listed.push_back("late " + late.exit);
-    });
+    for (const RankProcess& process : source().rank_processes()) listed.push_back("rep_" + std::to_string(process.rank.second));
+    for (const LateExit& late : source().late_exits()) listed.push_back("late " + late.exit);
+    source().Commit();
     return listed;
   }
 };

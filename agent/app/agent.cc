@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "app/gateway_setup.h"
-#include "base/task_threads.h"
+#include "base/thread.h"
 #include "web/deaths_json.h"
 #include "web/verdicts_json.h"
 

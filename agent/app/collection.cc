@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/foreign_memory.h"
-#include "base/heap.h"
 #include "files/proc_reader.h"
 #include "own/self_process.h"
 #include "web/throughput.h"

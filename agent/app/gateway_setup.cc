@@ -5,9 +5,8 @@
 
 #include "base/version.h"
 #include "config/config.h"
-#include "net/gateway_address.h"
 #include "net/name_lookup.h"
-#include "net/proxy_environment.h"
+#include "net/url.h"
 #include "push/push_gateway.h"
 
 namespace persia::agent {

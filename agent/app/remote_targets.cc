@@ -11,11 +11,11 @@
 #include <string_view>
 
 #include "base/log.h"
-#include "base/task_threads.h"
+#include "base/thread.h"
 #include "config/config.h"
 #include "config/remote_write_settings.h"
 #include "lib/src/segment_format/job_directory.h"
-#include "net/proxy_environment.h"
+#include "net/url.h"
 
 namespace persia::agent {
 namespace {

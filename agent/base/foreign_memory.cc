@@ -1,6 +1,10 @@
 #include "base/foreign_memory.h"
 
+#include <malloc.h>
+#include <pthread.h>
+
 #include <atomic>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -12,6 +16,8 @@ std::atomic<int64_t> limit{ForeignShare::kDefaultLimit};
 std::atomic<int64_t> taken{0};  // by all shares
 
 constinit thread_local ForeignShare* counting = nullptr;
+
+constexpr size_t kStackBytes = 1 << 20;
 
 }  // namespace
 
@@ -43,5 +49,17 @@ Error ForeignShare::Refuse(std::string_view what, int64_t before) {
   return {std::string(what) + " does not fit into the memory for what others have written, " + std::to_string(Limit()) +
           " bytes; remove it, or raise max_foreign_bytes"};
 }
+
+void SetUpHeap() {
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // and no longer one that grows
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+}
+
+void ReturnFreeMemory() { malloc_trim(0); }
 
 }  // namespace persia::agent

@@ -3,9 +3,15 @@
 
 #include <pthread.h>
 
+#include <chrono>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
+
+#include "base/mutex.h"
 
 namespace persia::agent {
 
@@ -20,5 +26,58 @@ std::thread StartThread(std::string name, Work work) {
     work();
   });
 }
+
+// Runs tasks in parallel, each in a new thread. If the system cannot start a thread (pids.max, RLIMIT_NPROC), Run does
+// the task itself: the agent must not abort for lack of a thread, since under `exec` the job's exit code would be lost with it.
+//
+//   TaskThreads tasks("push finish");   // the threads' name
+//   tasks.Run([&] { ... });
+//   tasks.Join();
+//
+// Thread safety: none.
+class TaskThreads {
+ public:
+  explicit TaskThreads(std::string name) : name_(std::move(name)) {}
+  ~TaskThreads() { Join(); }
+  TaskThreads(const TaskThreads&) = delete;
+  TaskThreads& operator=(const TaskThreads&) = delete;
+
+  void Run(const std::function<void()>& task);
+  // Waits for all tasks.
+  void Join();
+
+ private:
+  const std::string name_;
+  std::vector<std::thread> threads_;
+};
+
+// Runs a call that may hang, as those on a filesystem of the network, in a thread of its own.
+//
+//   BackgroundCall call("statvfs");
+//   call.Start([path, answer] { answer->Set(Ask(path)); });   // shares what it touches
+//   if (call.Await(100ms)) ...                                // most end at once
+//
+// At most one thread exists at a time. It may outlive this object. Thread safety: none.
+class BackgroundCall {
+ public:
+  explicit BackgroundCall(std::string thread_name) : thread_name_(std::move(thread_name)) {}
+
+  // False: the former call has not ended, or the system has no thread.
+  bool Start(std::function<void()> call);
+  // Whether it has ended. A call that has once been awaited in vain is not waited for again.
+  bool Await(std::chrono::milliseconds patience);
+  [[nodiscard]] bool runs() const;
+
+ private:
+  struct State {
+    Mutex mutex;
+    CondVar ended;
+    bool runs PERSIA_GUARDED_BY(mutex) = false;
+  };
+
+  const std::string thread_name_;
+  bool awaited_ = false;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
 
 }  // namespace persia::agent

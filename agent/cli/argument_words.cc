@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/spelling.h"
+#include "base/text.h"
 #include "config/settings.h"
 #include "config/values.h"
 

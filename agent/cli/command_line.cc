@@ -5,9 +5,6 @@
 #include <memory>
 #include <string_view>
 
-#include "base/choice.h"
-#include "base/duration.h"
-#include "base/spelling.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/argument_words.h"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/config_error.h"
+#include "config/options.h"
 
 namespace persia::agent {
 

@@ -10,7 +10,6 @@
 #include <system_error>
 #include <vector>
 
-#include "base/choice.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "exposure/kind_families.h"

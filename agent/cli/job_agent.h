@@ -17,7 +17,6 @@
 #include "base/result.h"
 #include "cli/signal_reader.h"
 #include "config/config.h"
-#include "config/reload.h"
 #include "job/emit_receiver.h"
 #include "job/identity_claim.h"
 #include "job/job_session.h"

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/foreign_memory.h"
-#include "base/heap.h"
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"

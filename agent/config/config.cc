@@ -11,16 +11,16 @@
 #include <string_view>
 #include <vector>
 
-#include "base/spelling.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "config/config_draft.h"
 #include "config/config_file.h"
-#include "config/gateway_settings.h"
 #include "config/remote_write_settings.h"
 #include "config/settings.h"
 #include "config/web_config.h"
 #include "files/small_file.h"
 #include "naming/mapping_file.h"
+#include "net/url.h"
 #include "supervisor/secret_variables.h"
 
 namespace persia::agent {
@@ -129,6 +129,60 @@ void ReadFlags(const ConfigSources& sources, ConfigDraft& draft) {
   }
 }
 
+void AppendName(const Setting& setting, std::string& list) {
+  list += (list.empty() ? "" : ", ") + std::string(setting.key.empty() ? setting.flag : setting.key);
+}
+
+bool HasTlsSettings(const GatewayAccessOptions& access) {
+  return !access.ca_file.empty() || !access.cert_file.empty() || !access.key_file.empty() || !access.server_name.empty();
+}
+
+std::vector<std::string> CheckAccess(const GatewayAccessOptions& access) {
+  std::vector<std::string> errors;
+  const auto refuse_if = [&errors](bool wrong, const std::string& sentence) {
+    if (wrong) {
+      errors.push_back(sentence);
+    }
+  };
+  const bool has_password = !access.password.empty() || !access.password_file.empty();
+  const bool has_token = !access.bearer_token.empty() || !access.bearer_token_file.empty();
+  refuse_if(!access.password.empty() && !access.password_file.empty(),
+            "gateway_password and gateway_password_file are both set; leave one out");
+  refuse_if(!access.bearer_token.empty() && !access.bearer_token_file.empty(),
+            "gateway_bearer_token and gateway_bearer_token_file are both set; leave one out");
+  refuse_if(has_token && (has_password || !access.username.empty()),
+            "both a bearer token and a user name or password are given (gateway_bearer_token*, gateway_username, "
+            "gateway_password*); a request can carry only one of them");
+  refuse_if(access.username.empty() && has_password,
+            "gateway_password or gateway_password_file is set, but gateway_username is not");
+  refuse_if(!access.username.empty() && !has_password,
+            "gateway_username is set, but neither gateway_password nor gateway_password_file is");
+  refuse_if(!access.cert_file.empty() && access.key_file.empty(), "gateway_cert_file is set, but gateway_key_file is not");
+  refuse_if(access.cert_file.empty() && !access.key_file.empty(), "gateway_key_file is set, but gateway_cert_file is not");
+  return errors;
+}
+
+void CheckGatewayProxy(const ProxySettings& proxy, std::vector<std::string>& errors) {
+  if (proxy.from_environment && !proxy.url.empty()) {
+    errors.emplace_back("gateway_proxy_from_environment and gateway_proxy_url are both set; leave one out");
+  }
+}
+
+// Contradictions between the settings of the gateway's credentials, TLS and proxy, which may come from different sources: one
+// line each, which names the settings. No error quotes a secret.
+std::vector<std::string> CheckGatewayAccess(const AgentOptions& options) {
+  const auto gateway = GatewayAddress::Parse(options.gateway_address);
+  std::vector<std::string> errors = CheckAccess(options.gateway_access);
+  CheckGatewayProxy(options.gateway_proxy, errors);
+  if (gateway.ok() && gateway.value().scheme() != "https" && HasTlsSettings(options.gateway_access)) {
+    errors.push_back(
+        "gateway_ca_file, gateway_cert_file, gateway_key_file or gateway_server_name is set, but gateway_address " +
+        Quoted(options.gateway_address) + " is one without TLS; give https://" + gateway.value().HostAndPort() +
+        gateway.value().path_prefix());
+  }
+  return errors;
+}
+
 }  // namespace
 
 std::vector<std::string> VariableNames() {
@@ -214,6 +268,48 @@ Config ParseConfig(const std::string& name, const std::string& text) {
   config.options = std::move(draft.options);
   config.notes = std::move(draft.notes);
   return config;
+}
+
+std::vector<std::string> Reloader::Reload() {
+  const MutexLock lock(mutex_);
+  Config config = LoadConfig(options_.sources);
+  std::vector<std::string> refusals;
+  for (const ConfigError& error : config.errors) {
+    if (!error.lasting) refusals.push_back(error.text);
+  }
+  options_.note(refusals.empty(), config.errors.size());
+  if (!refusals.empty()) {
+    for (const std::string& error : refusals) {
+      LogError("config.refused", error);
+    }
+    LogError("config.refused", "the settings are not reloaded; the current ones stay in effect");
+    return refusals;
+  }
+  std::string changed;
+  std::string fixed;
+  AgentOptions merged = current_;
+  for (const Setting& setting : Settings()) {
+    const bool differs = setting.get(config.options) != setting.get(current_) ||
+                         (setting.content != nullptr && setting.content(config.options) != setting.content(current_));
+    if (setting.reloadable) {
+      setting.copy(config.options, merged);
+    }
+    if (differs) {
+      AppendName(setting, setting.reloadable ? changed : fixed);
+    }
+  }
+  current_ = merged;
+  SetUpLog(merged.log_level, merged.log_format);
+  options_.apply(merged);
+  for (const std::string& note : config.notes) {
+    LogWarning("config.note", note);
+  }
+  LogInfo("config.reloaded", "the settings are reloaded" + (config.file.empty() ? "" : " from " + config.file) +
+                                 (changed.empty() ? "" : "; changed: " + changed));
+  if (!fixed.empty()) {
+    LogWarning("config.fixed", "changed, but read at the start only: " + fixed + "; restart the agent to apply them");
+  }
+  return {};
 }
 
 }  // namespace persia::agent

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "base/spelling.h"
+#include "base/text.h"
 
 namespace persia::agent {
 namespace {

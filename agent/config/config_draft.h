@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "config/config_error.h"
 #include "config/options.h"
 #include "config/settings.h"
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/spelling.h"
 #include "base/text.h"
 #include "config/remote_write_settings.h"
 #include "config/settings.h"

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "config/config_error.h"
 #include "config/options.h"
 #include "files/yaml_document.h"
+#include "files/yaml_reader.h"
+#include "remote/relabel.h"
 
 namespace persia::agent {
 
@@ -34,5 +35,10 @@ RemoteWriteList ReadRemoteWrite(const std::string& name, const YamlNode& list);
 // Names the targets on one host apart, then removes targets with the name of an earlier one, as flags may give them. One error
 // each, which names the target.
 std::vector<ConfigError> CheckRemoteWrite(std::vector<RemoteWriteTarget>& targets);
+
+// The key `write_relabel_configs`: a list of rules in the words of Prometheus.
+
+// Adds the rules. An error, also of a rule as a whole, goes to `reader`.
+void ReadRelabelConfigs(const YamlNode& list, YamlReader& reader, std::vector<RelabelConfig>& rules);
 
 }  // namespace persia::agent

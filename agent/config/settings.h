@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "config/config_error.h"
 #include "config/options.h"
 
 namespace persia::agent {

@@ -8,12 +8,10 @@
 #include <iterator>
 #include <utility>
 
-#include "base/duration.h"
-#include "base/size.h"
+#include "base/text.h"
 #include "lib/src/segment_format/job_directory.h"
 #include "naming/mapping_values.h"
 #include "net/http_server.h"
-#include "net/proxy_environment.h"
 #include "net/url.h"
 
 namespace persia::agent {

@@ -13,7 +13,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/choice.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "base/text.h"

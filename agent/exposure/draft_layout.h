@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "exposure/exposure_plan.h"
-#include "exposure/labels.h"
+#include "exposure/identities.h"
 #include "exposure/series_limits.h"
 #include "model/diagnostics.h"
 #include "model/snapshot.h"

@@ -9,7 +9,7 @@
 #include "exposure/definition.h"
 #include "exposure/draft_layout.h"
 #include "exposure/family_conflicts.h"
-#include "exposure/labels.h"
+#include "exposure/identities.h"
 #include "model/stream_bounds.h"
 
 namespace persia::agent {

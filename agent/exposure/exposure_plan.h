@@ -15,15 +15,15 @@
 #include <string>
 #include <vector>
 
+#include "exposure/definition.h"
 #include "exposure/identities.h"
-#include "exposure/kind_families.h"
 #include "exposure/series_limits.h"
 #include "model/diagnostics.h"
 #include "model/scale.h"
 #include "model/snapshot.h"
 #include "naming/naming.h"
 #include "segment/measurements.h"
-#include "segment/segment_values.h"
+#include "segment/segment_records.h"
 
 namespace persia::agent {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/spelling.h"
 #include "base/text.h"
 
 namespace persia::agent {

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/choice.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "files/yaml_document.h"
 
 namespace persia::agent {

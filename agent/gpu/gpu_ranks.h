@@ -33,8 +33,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/background_call.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 #include "files/proc_reader.h"
 #include "gpu/gpu_sample.h"
 #include "model/worker_process.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "segment/measurements.h"
-#include "segment/segment_values.h"
+#include "segment/segment_records.h"
 
 namespace persia::agent {
 

@@ -6,7 +6,6 @@
 // Thread safety: none.
 #pragma once
 
-#include "machine/cgroup_paths.h"
 #include "machine/kernel_files.h"
 #include "machine/machine_reading.h"
 
@@ -14,5 +13,10 @@ namespace persia::agent {
 
 // Values that the kernel does not have are left out.
 void ReadCgroup(KernelFiles& files, const CgroupPaths& paths, MachineReading& reading);
+
+// `persia_pressure_*`: for how long processes waited for processors, memory and disks (PSI), of the host and of the job's
+// cgroup.
+
+void ReadPressure(KernelFiles& files, const CgroupPaths& paths, MachineReading& reading);
 
 }  // namespace persia::agent

@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "machine/cgroup_metrics.h"
-#include "machine/infiniband_metrics.h"
 #include "machine/network_metrics.h"
-#include "machine/pressure_metrics.h"
 
 namespace persia::agent {
 namespace {

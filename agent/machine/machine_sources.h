@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "files/proc_reader.h"
-#include "machine/cgroup_paths.h"
 #include "machine/filesystem_probe.h"
 #include "machine/kernel_files.h"
 #include "machine/machine_reading.h"

@@ -16,4 +16,9 @@ namespace persia::agent {
 // `process`: a pid in that namespace, or "self".
 void ReadNetwork(KernelFiles& files, const std::string& process, MachineReading& reading);
 
+// `persia_infiniband_*`: the ports of the host's InfiniBand and RoCE adapters, at most 32 of them.
+
+// A host without adapters has no values.
+void ReadInfiniband(KernelFiles& files, MachineReading& reading);
+
 }  // namespace persia::agent

@@ -14,7 +14,7 @@
 
 #include "exposure/exposure_plan.h"
 #include "merge/exact_sum.h"
-#include "merge/stream_ages.h"
+#include "merge/stream_totals.h"
 #include "model/diagnostics.h"
 #include "model/snapshot.h"
 #include "naming/naming.h"

@@ -4,9 +4,15 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
+#include <vector>
 
+#include "exposure/exposure_plan.h"
+#include "segment/measurements.h"
 #include "segment_format.h"
 
 namespace persia::agent {
@@ -31,5 +37,36 @@ void CountNative(const StreamTotals& totals, double* out);
 // The quantile's value, in the program's unit. It is exact to the bucket, which is 19 % wide, and interpolated by ratio within
 // it. For a quantile among negative values, of which a stream keeps only the sum, it is their mean. NaN without values.
 double StreamQuantile(const StreamTotals& totals, double quantile, double negative_sum);
+
+// Hides the series of streams without a new value for the time to live that a rule sets.
+//
+// A value equal to the one before is a new value: the stream's count changes. Not thread-safe.
+class StreamAges {
+ public:
+  // For the next HideExpired. Keeps the ages of series that stay in the plan.
+  void SetPlan(const ExposurePlan& plan);
+  // Marks expired series as absent in `values`.
+  // REQUIRES: `plan` is that of the last SetPlan, `inputs` are those of this merge.
+  void HideExpired(const ExposurePlan& plan, std::span<const Measurements> inputs, std::chrono::steady_clock::time_point now,
+                   std::vector<double>& values);
+
+ private:
+  struct Age {
+    uint64_t count = 0;
+    uint64_t last = 0;  // a hash of the last values of all parts
+    std::chrono::steady_clock::time_point since{};
+    bool seen = false;
+    bool planned = false;
+  };
+  struct ExpiringSeries {
+    size_t series;  // its index in the plan
+    std::chrono::milliseconds ttl;
+    bool gauge;
+    Age* age;
+  };
+
+  std::map<std::string, Age> ages_;  // by family, identity and labels
+  std::vector<ExpiringSeries> expiring_;
+};
 
 }  // namespace persia::agent

@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/duration.h"
 #include "base/text.h"
 #include "files/watched_file.h"
 #include "files/yaml_reader.h"

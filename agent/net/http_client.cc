@@ -10,7 +10,6 @@
 #include <mutex>
 #include <system_error>
 
-#include "net/proxy_environment.h"
 #include "net/response_errors.h"
 #include "net/url.h"
 

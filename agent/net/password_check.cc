@@ -2,12 +2,14 @@
 
 #include <crypt.h>
 #include <string.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <utility>
 
+#include "base/encoding.h"
 #include "base/text.h"
 
 namespace persia::agent {
@@ -59,6 +61,17 @@ struct SecretText {
 };
 
 }  // namespace
+
+std::optional<BasicAuthorization> ParseBasicAuthorization(std::string_view value) {
+  static constexpr std::string_view kScheme = "Basic ";
+  if (value.size() < kScheme.size() || strncasecmp(value.data(), kScheme.data(), kScheme.size()) != 0) return std::nullopt;
+  value.remove_prefix(kScheme.size());
+  while (value.starts_with(' ')) value.remove_prefix(1);
+  const std::optional<std::string> pair = Base64Decode(value);
+  const size_t colon = pair ? pair->find(':') : std::string::npos;
+  if (colon == std::string::npos) return std::nullopt;
+  return BasicAuthorization{pair->substr(0, colon), pair->substr(colon + 1)};
+}
 
 std::string PasswordCheck::WhyUnusable(std::string_view hash) {
   const bool is_bcrypt = hash.starts_with("$2y$") || hash.starts_with("$2a$") || hash.starts_with("$2b$");

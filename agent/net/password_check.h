@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,15 @@
 #include "base/result.h"
 
 namespace persia::agent {
+
+// Parses the header `Authorization: Basic dXNlcjpwYXNzd29yZA==` (RFC 7617).
+struct BasicAuthorization {
+  std::string user;
+  std::string password;
+};
+
+// Null if the header's value has another scheme or is malformed.
+std::optional<BasicAuthorization> ParseBasicAuthorization(std::string_view value);
 
 class PasswordCheck {
  public:

@@ -1,6 +1,8 @@
 #include "net/url.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <memory>
@@ -60,6 +62,21 @@ std::string Why(CURLUcode code, std::span<const std::string_view> schemes) {
     default:
       return std::string("libcurl cannot parse it: ") + curl_url_strerror(code);
   }
+}
+
+constexpr uint16_t kGatewayPort = 9091;
+
+// Groups are appended to the path, and libcurl sends it as it is.
+bool IsPath(std::string_view text) {
+  static constexpr std::string_view kOthers = "/-._~%!$&'()*+;=:";
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return IsLetter(c) || IsDigit(c) || kOthers.find(c) != std::string_view::npos; });
+}
+
+// libcurl also accepts names in other alphabets.
+bool IsHost(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '.' || c == ':'; });
 }
 
 }  // namespace
@@ -145,6 +162,108 @@ std::string ShownAddress(std::string_view text) {
   // In "user:1?word@host" libcurl sees no user, but it was meant to have one.
   if (!url.ok() || (!url.value().has_user() && text.find('@') != std::string_view::npos)) return "***";
   return url.value().Shown().substr(has_scheme ? 0 : kScheme.size());
+}
+
+Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
+  const auto refuse = [text](const std::string& why) {
+    return Error{"gateway address \"" + ShownAddress(text) + "\": " + why};
+  };
+  if (text.find('@') != std::string_view::npos) {
+    return refuse(
+        "must not contain a user and password, since an address is shown in logs and process lists; give gateway_username "
+        "and gateway_password_file instead");
+  }
+  if (text.find_first_of("?#") != std::string_view::npos) return refuse("must not have a query or fragment");
+  if (text.empty()) return refuse("it is empty; give host:port, for example metrics_gateway:9091");
+  if (text.find(',') != std::string_view::npos) {
+    return refuse(
+        "it is a list, and an agent pushes to one gateway; give one address, and other agents another one (a comma in "
+        "a path is %2C)");
+  }
+  if (text.starts_with("dns+")) {
+    return refuse(
+        "dns+ stands for each address of a name, and an agent pushes to one gateway; leave dns+ out, or give one "
+        "address, and other agents another one");
+  }
+  const bool has_scheme = text.find("://") != std::string_view::npos;
+  const auto url = Url::Parse(has_scheme ? std::string(text) : "http://" + std::string(text));
+  if (!url.ok()) return refuse(url.error());
+  if (!IsHost(url.value().host())) return refuse("the host is not a name (letters, digits, - . _)");
+  std::string_view path = url.value().path();
+  while (path.ends_with('/')) path.remove_suffix(1);
+  if (!IsPath(path)) {
+    return refuse("the path prefix \"" + std::string(path) + "\" has a character that must be percent-encoded");
+  }
+  GatewayAddress address;
+  address.scheme_ = url.value().scheme();
+  address.host_ = url.value().host();
+  address.port_ = has_scheme ? url.value().PortOrDefault() : url.value().port().value_or(kGatewayPort);
+  address.path_prefix_ = path;
+  return address;
+}
+
+std::string GatewayAddress::Url() const { return scheme_ + "://" + HostAndPort() + path_prefix_; }
+
+std::string GatewayAddress::HostAndPort() const {
+  const bool is_ipv6 = host_.find(':') != std::string::npos;
+  return (is_ipv6 ? '[' + host_ + ']' : host_) + ':' + std::to_string(port_);
+}
+
+bool GatewayAddress::IsLoopback() const {
+  in_addr ipv4;
+  return host_ == "localhost" || host_ == "::1" || (host_.starts_with("127.") && inet_pton(AF_INET, host_.c_str(), &ipv4) == 1);
+}
+
+Proxy ProxyFor(const ProxySettings& settings, bool for_https, const ProxyVariable& variable) {
+  if (settings.from_environment) return FindProxy(for_https, variable);
+  return {.url = ProxyForCurl(settings.url), .no_proxy = settings.no_proxy};
+}
+
+Proxy FindProxy(bool for_https, const ProxyVariable& variable) {
+  const auto first = [&](const char* upper, const char* lower) {
+    auto value = variable(upper);
+    return value && !value->empty() ? *value : variable(lower).value_or("");
+  };
+  Proxy proxy;
+  proxy.url = for_https ? first("HTTPS_PROXY", "https_proxy") : first("HTTP_PROXY", "http_proxy");
+  if (proxy.url.empty()) return proxy;
+  proxy.url = ProxyForCurl(proxy.url);
+  const std::string except = first("NO_PROXY", "no_proxy");
+  // libcurl takes "*" only alone.
+  proxy.no_proxy = except == "*" ? except : "localhost,127.0.0.0/8,::1" + (except.empty() ? "" : "," + except);
+  return proxy;
+}
+
+Result<Url> ParseProxyUrl(std::string_view text) {
+  static constexpr std::string_view kSchemes[] = {"http", "https", "socks5", "socks5h"};
+  const bool has_scheme = text.find("://") != std::string_view::npos;
+  return Url::Parse(has_scheme ? std::string(text) : "http://" + std::string(text), kSchemes);
+}
+
+std::string NoProxyForCurl(std::string_view list, uint16_t port) {
+  std::string out;
+  while (!list.empty()) {
+    std::string_view entry = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), entry.size() + 1));
+    entry.remove_prefix(std::min(entry.find_first_not_of(' '), entry.size()));
+    entry = entry.substr(0, entry.find_last_not_of(' ') + 1);
+    if (entry == "*") return "*";
+    if (entry.starts_with("*.")) entry.remove_prefix(1);
+    // The last colon, unless it is within an IPv6 address.
+    const size_t colon = entry.rfind(':');
+    if (colon != std::string_view::npos && (entry.find(':') == colon || (colon > 0 && entry[colon - 1] == ']'))) {
+      if (entry.substr(colon + 1) != std::to_string(port)) continue;
+      entry = entry.substr(0, colon);
+    }
+    if (entry.starts_with('[') && entry.ends_with(']')) entry = entry.substr(1, entry.size() - 2);
+    if (!entry.empty()) out.append(out.empty() ? "" : ",").append(entry);
+  }
+  return out;
+}
+
+std::string ProxyForCurl(const std::string& url) {
+  constexpr std::string_view kSocks = "socks5://";
+  return url.starts_with(kSocks) ? "socks5h://" + url.substr(kSocks.size()) : url;
 }
 
 }  // namespace persia::agent

@@ -19,9 +19,9 @@
 
 #include "base/mutex.h"
 #include "format/exposition_format.h"
-#include "net/gateway_address.h"
 #include "net/gzip.h"
 #include "net/http_client.h"
+#include "net/url.h"
 #include "push/push_sink.h"
 #include "push/refusal.h"
 

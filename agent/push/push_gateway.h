@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
-#include "net/gateway_address.h"
 #include "net/http_client.h"
+#include "net/url.h"
 #include "push/gateway_connection.h"
 #include "push/group_ledger.h"
 #include "push/group_reaper.h"

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "files/bytes.h"
 #include "files/journal.h"
-#include "remote/snappy_block.h"
+#include "remote/write_request.h"
 
 namespace persia::agent {
 namespace {

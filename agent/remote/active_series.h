@@ -13,7 +13,7 @@
 #include "base/foreign_memory.h"
 #include "base/result.h"
 #include "files/journal_file.h"
-#include "remote/series_table.h"
+#include "remote/series_plan.h"
 
 namespace persia::agent {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/thread.h"
-#include "remote/snappy_block.h"
+#include "remote/write_request.h"
 
 namespace persia::agent {
 

@@ -25,7 +25,7 @@
 #include "model/snapshot.h"
 #include "net/http_client.h"
 #include "remote/endpoint.h"
-#include "remote/metadata_request.h"
+#include "remote/write_request.h"
 
 namespace persia::agent {
 

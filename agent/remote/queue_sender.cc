@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "base/thread.h"
-#include "remote/snappy_block.h"
 #include "remote/write_request.h"
 
 namespace persia::agent {

@@ -1,12 +1,16 @@
 #include "remote/relabel.h"
 
+#include <openssl/evp.h>
+#include <wctype.h>
+
 #include <algorithm>
+#include <clocale>
+#include <cwchar>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
-#include "remote/letter_case.h"
-#include "remote/md5.h"
-#include "remote/relabel_template.h"
 
 namespace persia::agent {
 namespace {
@@ -18,9 +22,89 @@ bool IsLabelName(std::string_view name) {
          std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); });
 }
 
+// Takes a reference off the front of `rest`, which begins with `$`. Nothing: the `$` is literal.
+std::optional<std::string_view> TakeReference(std::string_view& rest) {
+  std::string_view after = rest.substr(1);
+  const bool braces = after.starts_with('{');
+  if (braces) after.remove_prefix(1);
+  const auto end = std::find_if_not(after.begin(), after.end(), [](char c) { return IsLetter(c) || IsDigit(c); });
+  const auto size = static_cast<size_t>(end - after.begin());
+  if (size == 0 || (braces && (size == after.size() || after[size] != '}'))) return std::nullopt;
+  const std::string_view name = after.substr(0, size);
+  rest = after.substr(size + (braces ? 1 : 0));
+  return name;
+}
+
+// Expands the texts `replacement` and `target_label`, which refer to groups of the regular expression: $1, ${1}, $name,
+// ${name}; `$$` is a dollar. Each reference becomes what `group` returns for its name or number. As in Go's regexp, a reference
+// is as long as letters, digits and underscores go, so that a letter after a number needs braces; a dollar without a reference
+// stays.
+std::string ExpandTemplate(std::string_view text, const std::function<std::string_view(std::string_view name)>& group) {
+  std::string out;
+  for (;;) {
+    const size_t dollar = std::min(text.find('$'), text.size());
+    out += text.substr(0, dollar);
+    text.remove_prefix(dollar);
+    if (text.empty()) return out;
+    if (const auto name = TakeReference(text)) {
+      out += group(*name);
+    } else {
+      out += '$';
+      text.remove_prefix(text.starts_with("$$") ? 2 : 1);
+    }
+  }
+}
+
 // Whether the template is a label's name for some captures.
 bool IsLabelTemplate(std::string_view text) {
   return IsLabelName(ExpandTemplate(text, [](std::string_view) { return std::string_view("x"); }));
+}
+
+// The libc's tables of letters. Without them (a minimal image), only ASCII letters change.
+locale_t Utf8() {
+  static const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  return utf8;
+}
+
+char ChangedAscii(char c, bool to_lower) {
+  if (to_lower) return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - ('a' - 'A')) : c;
+}
+
+// Upper or lower case of UTF-8 text, letter by letter, as in Unicode.
+std::string InCase(std::string_view text, bool to_lower) {
+  std::string out;
+  const locale_t utf8 = Utf8();
+  const locale_t before = utf8 == nullptr ? nullptr : uselocale(utf8);  // of this thread
+  while (!text.empty()) {
+    wchar_t letter = 0;
+    mbstate_t state{};
+    const size_t size = utf8 == nullptr ? 1 : std::mbrtowc(&letter, text.data(), text.size(), &state);
+    if (size <= 1 || size > text.size()) {  // ASCII, or not UTF-8
+      out += ChangedAscii(text.front(), to_lower);
+      text.remove_prefix(1);
+      continue;
+    }
+    const auto code = static_cast<wint_t>(letter);
+    char bytes[16];
+    state = {};
+    const size_t written = std::wcrtomb(bytes, static_cast<wchar_t>(to_lower ? towlower(code) : towupper(code)), &state);
+    out += written <= sizeof bytes ? std::string_view(bytes, written) : text.substr(0, size);
+    text.remove_prefix(size);
+  }
+  if (before != nullptr) uselocale(before);
+  return out;
+}
+
+// MD5, by which Prometheus' action `hashmod` spreads series: the last 8 bytes of the hash, big endian. Nothing if OpenSSL is
+// configured without MD5.
+std::optional<uint64_t> Md5Tail(std::string_view text) {
+  unsigned char hash[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  if (EVP_Digest(text.data(), text.size(), hash, &size, EVP_md5(), nullptr) != 1 || size != 16) return std::nullopt;
+  uint64_t tail = 0;
+  for (unsigned i = 8; i < 16; ++i) tail = tail << 8 | hash[i];
+  return tail;
 }
 
 std::string ValueOf(const Labels& labels, const std::string& name) {
@@ -150,10 +234,10 @@ bool RelabelRule::Apply(Labels& labels) const {
       break;
     }
     case A::kLowercase:
-      SetLabel(labels, config_.target_label, Lowercase(source));
+      SetLabel(labels, config_.target_label, InCase(source, true));
       break;
     case A::kUppercase:
-      SetLabel(labels, config_.target_label, Uppercase(source));
+      SetLabel(labels, config_.target_label, InCase(source, false));
       break;
   }
   return true;

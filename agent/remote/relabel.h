@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/choice.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "model/snapshot.h"
 #include "naming/pattern.h"
 

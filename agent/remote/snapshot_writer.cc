@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "remote/snappy_block.h"
+#include "remote/write_request.h"
 
 namespace persia::agent {
 namespace {

@@ -8,15 +8,18 @@
 // A count of 0 is written, too: in the protocol, the field that is there says whether counts are integers.
 #include "remote/write_request.h"
 
+#include <snappy.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
+#include <string_view>
 
 #include "format/native_message.h"
 #include "format/protobuf_wire.h"
 
 namespace persia::agent {
-
 namespace {
 
 constexpr NativeFields kNativeFields{.schema = 4, .zero_threshold = 5, .zero_count = 6, .span = 11, .delta = 12};
@@ -28,6 +31,29 @@ char* PutTotals(char* to, uint64_t count, uint64_t sum_bits) {
   *to++ = FixedKey(3);
   return PutFixed(to, sum_bits);
 }
+
+uint64_t TypeNumber(MetricType type) {
+  switch (type) {
+    case MetricType::kCounter:
+      return 1;
+    case MetricType::kGauge:
+      return 2;
+    case MetricType::kHistogram:
+      return 3;
+    case MetricType::kSummary:
+      return 5;
+    case MetricType::kUntyped:
+      break;
+  }
+  return 0;
+}
+
+void AppendText(std::string& to, int field, std::string_view text) {
+  if (!text.empty()) AppendBytes(to, BytesKey(field), text);
+}
+
+// A copy of 64 bytes takes 3 bytes of a block. The length that a block claims is allocated before it is checked.
+constexpr size_t kMaxRatio = 64;
 
 }  // namespace
 
@@ -157,6 +183,45 @@ std::optional<Halves> Halve(std::string_view body) {
 void WriteRequest::Clear() {
   bytes_.clear();
   samples_ = 0;
+}
+
+// WriteRequest   := ( 0x1a length MetricMetadata )*
+// MetricMetadata := 0x08 type:varint 0x12 length name 0x22 length help 0x2a length unit
+//
+// As in protobuf 3, a field that is 0 or empty is left out.
+
+std::vector<MetadataRequest> EncodeMetadata(const Layout& layout, size_t max_families) {
+  std::vector<MetadataRequest> requests;
+  std::string message;
+  const std::string* last_name = nullptr;
+  for (const FamilyLayout& family : layout.families) {
+    if (last_name != nullptr && *last_name == family.name) continue;
+    last_name = &family.name;
+    message.clear();
+    if (const uint64_t type = TypeNumber(family.type); type != 0) {
+      message += VarintKey(1);
+      AppendVarint(message, type);
+    }
+    AppendText(message, 2, family.name);
+    AppendText(message, 4, family.help);
+    AppendText(message, 5, family.unit);
+    if (requests.empty() || requests.back().families >= max_families) requests.emplace_back();
+    AppendBytes(requests.back().body, BytesKey(3), message);
+    ++requests.back().families;
+  }
+  return requests;
+}
+
+void SnappyCompress(std::string_view data, std::string& out) { snappy::Compress(data.data(), data.size(), &out); }
+
+std::optional<std::string> SnappyUncompress(std::string_view block, size_t max_bytes) {
+  size_t size = 0;
+  std::string out;
+  if (!snappy::GetUncompressedLength(block.data(), block.size(), &size) || size > max_bytes ||
+      size / kMaxRatio > block.size() || !snappy::Uncompress(block.data(), block.size(), &out)) {
+    return std::nullopt;
+  }
+  return out;
 }
 
 }  // namespace persia::agent

@@ -13,10 +13,12 @@
 //   request.bytes()
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/snapshot.h"
 
@@ -74,5 +76,27 @@ struct Halves {
   std::string_view first, second;
 };
 [[nodiscard]] std::optional<Halves> Halve(std::string_view body);
+
+// The metadata of families in a remote write 1.0 request: type, help and unit. Encoded by hand.
+//
+// Thread safety: pure functions.
+struct MetadataRequest {
+  std::string body{};  // before compression
+  size_t families = 0;
+
+  bool operator==(const MetadataRequest&) const = default;
+};
+
+// Requests of at most `max_families` families each. Families of one name count once.
+[[nodiscard]] std::vector<MetadataRequest> EncodeMetadata(const Layout& layout, size_t max_families);
+
+// Snappy's block format, which remote write requires (not the framed one). The adapter of libsnappy.
+//
+// Thread safety: any thread.
+
+// Replaces `out` by the compressed block, and reuses its memory.
+void SnappyCompress(std::string_view data, std::string& out);
+// Nothing if it is no block, or has more than `max_bytes` of data.
+[[nodiscard]] std::optional<std::string> SnappyUncompress(std::string_view block, size_t max_bytes);
 
 }  // namespace persia::agent

@@ -15,7 +15,6 @@
 
 #include "segment/segment_reader.h"
 #include "segment/segment_records.h"
-#include "segment/segment_values.h"
 
 namespace persia::agent {
 

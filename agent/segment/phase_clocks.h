@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "segment/segment_file.h"
-#include "segment/segment_values.h"
+#include "segment/segment_records.h"
 
 namespace persia::agent {
 

@@ -27,7 +27,6 @@
 #include "segment/phase_clocks.h"
 #include "segment/segment_file.h"
 #include "segment/segment_records.h"
-#include "segment/segment_values.h"
 #include "segment_format.h"
 
 namespace persia::agent {

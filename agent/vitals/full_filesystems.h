@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "base/background_call.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 
 namespace persia::agent {
 

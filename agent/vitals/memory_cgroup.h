@@ -15,7 +15,6 @@
 #include <string_view>
 #include <utility>
 
-#include "machine/cgroup_paths.h"
 #include "machine/kernel_files.h"
 
 namespace persia::agent {

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/background_call.h"
+#include "base/thread.h"
 #include "files/proc_reader.h"
 #include "model/process_end.h"
 #include "model/worker_process.h"

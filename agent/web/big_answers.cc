@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/heap.h"
+#include "base/foreign_memory.h"
 
 namespace persia::agent {
 namespace {

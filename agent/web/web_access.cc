@@ -1,6 +1,6 @@
 #include "web/web_access.h"
 
-#include "net/basic_authorization.h"
+#include "net/password_check.h"
 
 namespace persia::agent {
 

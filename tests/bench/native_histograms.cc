@@ -20,7 +20,6 @@
 #include "model/stream_bounds.h"
 #include "persia/metrics/internal/bucket_search.h"
 #include "remote/series_plan.h"
-#include "remote/snappy_block.h"
 #include "remote/write_request.h"
 
 namespace persia::agent {

@@ -25,7 +25,7 @@
 #include "push/group_ledger.h"
 #include "remote/active_series.h"
 #include "remote/disk_queue.h"
-#include "remote/snappy_block.h"
+#include "remote/write_request.h"
 #include "workers/segment_source.h"
 
 namespace persia::agent::crash {

@@ -19,7 +19,7 @@
 #include "base/owned_fd.h"
 #include "disk.h"
 #include "recording.h"
-#include "remote/series_table.h"
+#include "remote/series_plan.h"
 
 namespace persia::agent::crash {
 

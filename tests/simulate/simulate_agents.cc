@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "net/gateway_address.h"
+#include "net/url.h"
 #include "push/group_ledger.h"
 #include "push/push_gateway.h"
 

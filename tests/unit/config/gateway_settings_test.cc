@@ -1,5 +1,5 @@
 // Credentials and TLS towards the gateway, as settings.
-#include "config/gateway_settings.h"
+#include "config/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "config/config.h"
 #include "config/settings.h"
 #include "supervisor/secret_variables.h"
 #include "temporary_directory.h"

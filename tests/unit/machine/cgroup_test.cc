@@ -6,8 +6,7 @@
 
 #include "fake_machine.h"
 #include "machine/cgroup_metrics.h"
-#include "machine/cgroup_paths.h"
-#include "machine/pressure_metrics.h"
+#include "machine/kernel_files.h"
 
 namespace persia::agent {
 namespace {

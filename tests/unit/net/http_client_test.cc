@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "net/proxy_environment.h"
+#include "net/url.h"
 #include "peers/scripted_peer.h"
 #include "peers/socket.h"
 

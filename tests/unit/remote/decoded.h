@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "remote/snappy_block.h"
+#include "remote/write_request.h"
 #include "remote_write.pb.h"
 
 namespace persia::agent {

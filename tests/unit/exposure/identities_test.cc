@@ -1,4 +1,4 @@
-#include "exposure/labels.h"
+#include "exposure/identities.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

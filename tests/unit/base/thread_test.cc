@@ -1,5 +1,5 @@
 // Calls that may hang.
-#include "base/background_call.h"
+#include "base/thread.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,21 @@
-#include "base/background_call.h"
+#include "base/thread.h"
 
 #include <system_error>
 
-#include "base/thread.h"
-
 namespace persia::agent {
+
+void TaskThreads::Run(const std::function<void()>& task) {
+  try {
+    threads_.push_back(StartThread(name_, task));
+  } catch (const std::system_error&) {
+    task();
+  }
+}
+
+void TaskThreads::Join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
 
 bool BackgroundCall::Start(std::function<void()> call) {
   const MutexLock lock(state_->mutex);

@@ -27,7 +27,7 @@ Pusher::Target MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
   push.delete_absent_groups = options.on_instance_end == OnInstanceEnd::kDelete;
   // Most jobs that set no gateway have none.
   const std::string awaited_host = options.has_gateway_address ? "" : push.address.host();
-  return {.sink = std::make_shared<PushGateway>(std::move(push)), .awaited_host = awaited_host};
+  return {.gateway = std::make_shared<PushGateway>(std::move(push)), .awaited_host = awaited_host};
 }
 
 bool HaveSameGateway(const AgentOptions& a, const AgentOptions& b) {

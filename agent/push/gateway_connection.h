@@ -8,6 +8,7 @@
 // Thread safety: Interrupt, Rearm and interrupted from any thread; the rest from one.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +23,25 @@
 #include "net/gzip.h"
 #include "net/http_client.h"
 #include "net/url.h"
-#include "push/push_sink.h"
 #include "push/refusal.h"
 
 namespace persia::agent {
+
+// The result of a push, or of one group of it. The result of a push is the worst of its groups', in this order.
+enum class PushResult : uint8_t {
+  kSuccess,      // 200 or 202; families that are held back do not change that
+  kRejected,     // a 4xx: the gateway will never accept this body
+  kServerError,  // 429 or 5xx to the last attempt
+  kUnreachable,  // no answer, or none in time
+  kInterrupted,  // by Interrupt
+  kDeferred,     // not tried, since the gateway sent Retry-After
+};
+
+inline std::string_view ToString(PushResult result) {
+  static constexpr std::array<std::string_view, 6> kNames = {"success",     "rejected",    "server_error",
+                                                             "unreachable", "interrupted", "deferred"};
+  return kNames[static_cast<size_t>(result)];
+}
 
 // How one request ended.
 struct Attempt {

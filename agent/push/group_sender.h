@@ -21,10 +21,9 @@
 #include "format/group_renderer.h"
 #include "model/snapshot.h"
 #include "push/gateway_connection.h"
+#include "push/held_families.h"
 #include "push/push_format.h"
-#include "push/quarantine.h"
 #include "push/refusal.h"
-#include "push/size_limit.h"
 
 namespace persia::agent {
 

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -27,6 +28,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
+#include "format/exposition_format.h"
+#include "model/snapshot.h"
 #include "net/http_client.h"
 #include "net/url.h"
 #include "push/gateway_connection.h"
@@ -34,11 +38,26 @@
 #include "push/group_reaper.h"
 #include "push/group_sender.h"
 #include "push/push_format.h"
-#include "push/push_sink.h"
 
 namespace persia::agent {
 
-class PushGateway : public PushSink {
+struct PushReport {
+  PushResult result = PushResult::kSuccess;
+  size_t groups = 0;         // of the snapshot, those with a series to show
+  size_t groups_failed = 0;  // of them
+  size_t requests = 0;       // PUT and POST, retries included
+  uint64_t bytes = 0;        // of the bodies as sent, of all requests
+  std::chrono::duration<double> duration{0};
+  int http_status = 0;                                // of the last answer, 0 if none came
+  size_t quarantined_series = 0;                      // that the gateway refuses; they do not make a push a failure
+  size_t dropped_series = 0;                          // left out since their group would be larger than max_push_bytes
+  size_t ledger_groups = 0;                           // that this agent may have made and has not deleted, on any gateway
+  size_t groups_deleted = 0;                          // after this push
+  ExpositionFormat format = ExpositionFormat::kText;  // of the next push
+};
+
+// Virtual for tests of its callers.
+class PushGateway {
  public:
   using Gzip = GatewayConnection::Gzip;
 
@@ -69,17 +88,23 @@ class PushGateway : public PushSink {
   };
 
   explicit PushGateway(Options options);
+  virtual ~PushGateway() = default;
 
   // An error names the gateway, says how many groups failed, and quotes the first failure.
-  Status Push(const Snapshot& snapshot) override;
-  [[nodiscard]] const PushReport& last_report() const override { return report_; }
-  [[nodiscard]] const std::string& name() const override { return name_; }
+  virtual Status Push(const Snapshot& snapshot);
+  // Of the last Push.
+  [[nodiscard]] virtual const PushReport& last_report() const { return report_; }
+  // In logs, errors and metrics: "host:port".
+  [[nodiscard]] const std::string& name() const { return name_; }
 
-  void Interrupt() override { connection_.Interrupt(); }
-  void Rearm() override { connection_.Rearm(); }
-  // On this gateway and on former ones; counted in last_report. REQUIRES: no push is running.
-  Status DeleteGroups(const std::string& job, std::chrono::milliseconds limit) override;
-  void LiftQuarantine() override { lift_quarantine_ = true; }
+  // The running push, and each later one, ends soon with an error, until Rearm.
+  virtual void Interrupt() { connection_.Interrupt(); }
+  virtual void Rearm() { connection_.Rearm(); }
+  // The job is over: deletes all its groups, on this gateway and on former ones; counted in last_report. An error says how many
+  // are left. REQUIRES: no push is running.
+  virtual Status DeleteGroups(const std::string& job, std::chrono::milliseconds limit);
+  // Families that the gateway refused are tried again with the next push.
+  virtual void LiftQuarantine() { lift_quarantine_ = true; }
 
  private:
   struct Group;

@@ -1,10 +1,39 @@
 #include "push/pusher.h"
 
+#include <system_error>
 #include <utility>
 
+#include "base/log.h"
+#include "base/text.h"
 #include "base/thread.h"
 
 namespace persia::agent {
+
+NameWatch::NameWatch(const std::string& host, Options options, std::function<void(bool known)> answered) {
+  try {
+    StartThread("name look-up", [state = state_, host, options = std::move(options), answered = std::move(answered)] {
+      for (;;) {
+        const bool known = options.has_address(host);
+        const MutexLock lock(state->mutex);
+        if (state->stopped) return;
+        answered(known);
+        if (known) return;
+        const auto next = std::chrono::steady_clock::now() + options.interval;
+        while (!state->stopped && std::chrono::steady_clock::now() < next) state->wake.WaitUntil(state->mutex, next);
+        if (state->stopped) return;
+      }
+    }).detach();
+  } catch (const std::system_error& error) {
+    LogWarning("gateway.name", "cannot start a thread to look up " + Quoted(host) + ": " + error.what() +
+                                   "; nothing is pushed until the settings are reloaded");
+  }
+}
+
+NameWatch::~NameWatch() {
+  const MutexLock lock(state_->mutex);
+  state_->stopped = true;
+  state_->wake.NotifyAll();
+}
 
 using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
@@ -20,7 +49,7 @@ Pusher::~Pusher() {
     ended_ = true;
     waiting_ = nullptr;
     wake_.NotifyOne();
-    if (sink_ != nullptr) sink_->Interrupt();
+    if (gateway_ != nullptr) gateway_->Interrupt();
   }
   thread_.join();
 }
@@ -40,11 +69,11 @@ void Pusher::Use(Target target) {
     const MutexLock lock(mutex_);
     awaited_ = {};
     waiting_ = nullptr;
-    const std::shared_ptr<PushSink> former = std::exchange(sink_, nullptr);
+    const std::shared_ptr<PushGateway> former = std::exchange(gateway_, nullptr);
     if (busy_) former->Interrupt();
     while (busy_) idle_.Wait(mutex_);
     const bool is_awaited = !target.awaited_host.empty() && target.awaited_host != known_host_;
-    SetSink(is_awaited ? nullptr : target.sink);
+    SetGateway(is_awaited ? nullptr : target.gateway);
     if (is_awaited) awaited_ = std::move(target);
   }
   Watch();
@@ -55,7 +84,7 @@ void Pusher::TryAgain() {
   if (finished_) return;
   {
     const MutexLock lock(mutex_);
-    if (sink_ != nullptr) sink_->LiftQuarantine();
+    if (gateway_ != nullptr) gateway_->LiftQuarantine();
   }
   Watch();
 }
@@ -81,7 +110,7 @@ void Pusher::HostAnswered(bool known) {
     idle_.NotifyAll();
     if (known) {
       known_host_ = awaited_.awaited_host;
-      SetSink(std::exchange(awaited_, {}).sink);
+      SetGateway(std::exchange(awaited_, {}).gateway);
     } else {
       is_news = !std::exchange(missing_is_told_, true);
     }
@@ -90,9 +119,9 @@ void Pusher::HostAnswered(bool known) {
 }
 
 // REQUIRES: no push is running.
-void Pusher::SetSink(std::shared_ptr<PushSink> sink) {
-  sink_ = std::move(sink);
-  const std::string name = sink_ == nullptr ? "" : sink_->name();
+void Pusher::SetGateway(std::shared_ptr<PushGateway> gateway) {
+  gateway_ = std::move(gateway);
+  const std::string name = gateway_ == nullptr ? "" : gateway_->name();
   if (name != state_.gateway) {
     if (!state_.gateway.empty()) options_.own.RetireGateway(state_.gateway);
     if (!name.empty()) options_.own.AddGateway(name);
@@ -101,15 +130,15 @@ void Pusher::SetSink(std::shared_ptr<PushSink> sink) {
     push_log_.emplace("push");
     slow_log_.emplace("push.slow");
   }
-  if (sink_ == nullptr) return;
-  interrupted_ ? sink_->Interrupt() : sink_->Rearm();
+  if (gateway_ == nullptr) return;
+  interrupted_ ? gateway_->Interrupt() : gateway_->Rearm();
   wake_.NotifyOne();
 }
 
 bool Pusher::Offer(std::shared_ptr<const Snapshot> snapshot) {
   const MutexLock lock(mutex_);
-  if (finishing_ || (sink_ != nullptr && !IsIdle())) return false;
-  if (sink_ == nullptr && awaited_.sink == nullptr) return true;
+  if (finishing_ || (gateway_ != nullptr && !IsIdle())) return false;
+  if (gateway_ == nullptr && awaited_.gateway == nullptr) return true;
   waiting_ = std::move(snapshot);
   wake_.NotifyOne();
   return true;
@@ -117,7 +146,7 @@ bool Pusher::Offer(std::shared_ptr<const Snapshot> snapshot) {
 
 void Pusher::Enqueue(std::shared_ptr<const Snapshot> snapshot) {
   const MutexLock lock(mutex_);
-  if (finishing_ || (sink_ == nullptr && awaited_.sink == nullptr)) return;
+  if (finishing_ || (gateway_ == nullptr && awaited_.gateway == nullptr)) return;
   waiting_ = std::move(snapshot);
   wake_.NotifyOne();
 }
@@ -135,7 +164,7 @@ Status Pusher::Finish(std::shared_ptr<const Snapshot> last) {
     finishing_ = true;
     waiting_ = nullptr;
     const auto deadline = SteadyClock::now() + options_.answer_patience;
-    while (awaited_.sink != nullptr && !host_has_answer_ && !interrupted_ && SteadyClock::now() < deadline) {
+    while (awaited_.gateway != nullptr && !host_has_answer_ && !interrupted_ && SteadyClock::now() < deadline) {
       idle_.WaitUntil(mutex_, deadline);
     }
   }
@@ -143,10 +172,10 @@ Status Pusher::Finish(std::shared_ptr<const Snapshot> last) {
   {
     const MutexLock lock(mutex_);
     const bool in_time = WaitIdle(pace_.grace);
-    if (!in_time && !interrupted_) sink_->Rearm();
+    if (!in_time && !interrupted_) gateway_->Rearm();
     const std::string former = state_.last_error;
     const bool away = !in_time || !former.empty();
-    if (sink_ != nullptr) waiting_ = std::move(last);
+    if (gateway_ != nullptr) waiting_ = std::move(last);
     ended_ = true;
     wake_.NotifyOne();
     if (!WaitIdle(away ? pace_.last_push_if_away : pace_.last_push) && !former.empty()) {
@@ -163,30 +192,30 @@ bool Pusher::WaitIdle(milliseconds limit) {
   const auto deadline = SteadyClock::now() + limit;
   while (!IsIdle() && !interrupted_ && SteadyClock::now() < deadline) idle_.WaitUntil(mutex_, deadline);
   if (IsIdle()) return true;
-  sink_->Interrupt();
+  gateway_->Interrupt();
   while (!IsIdle()) idle_.Wait(mutex_);
   return false;
 }
 
 Status Pusher::DeleteGroups(const std::string& job) {
   const MutexLock changing(changing_);
-  std::shared_ptr<PushSink> sink;
+  std::shared_ptr<PushGateway> gateway;
   milliseconds limit{0};
   {
     const MutexLock lock(mutex_);
-    if (sink_ == nullptr) return Done{};
-    sink = sink_;
-    if (!interrupted_) sink->Rearm();  // the last push may have been interrupted
+    if (gateway_ == nullptr) return Done{};
+    gateway = gateway_;
+    if (!interrupted_) gateway->Rearm();  // the last push may have been interrupted
     limit = state_.last_error.empty() ? pace_.last_push : pace_.last_push_if_away;
   }
-  return sink->DeleteGroups(job, limit);
+  return gateway->DeleteGroups(job, limit);
 }
 
 void Pusher::Interrupt() {
   const MutexLock lock(mutex_);
   interrupted_ = true;
   idle_.NotifyAll();
-  if (sink_ != nullptr) sink_->Interrupt();
+  if (gateway_ != nullptr) gateway_->Interrupt();
 }
 
 Pusher::State Pusher::state() {
@@ -196,21 +225,21 @@ Pusher::State Pusher::state() {
 
 void Pusher::Run() {
   for (;;) {
-    std::shared_ptr<PushSink> sink;
-    const std::shared_ptr<const Snapshot> snapshot = Next(sink);
+    std::shared_ptr<PushGateway> gateway;
+    const std::shared_ptr<const Snapshot> snapshot = Next(gateway);
     if (snapshot == nullptr) return;
     const auto began = SteadyClock::now();
-    const Status status = sink->Push(*snapshot);
-    Report(sink->name(), sink->last_report(), status);
-    PushDone(sink->last_report(), status, SteadyClock::now() - began);
+    const Status status = gateway->Push(*snapshot);
+    Report(gateway->name(), gateway->last_report(), status);
+    PushDone(gateway->last_report(), status, SteadyClock::now() - began);
   }
 }
 
 // Waits for a gateway and a snapshot. Null: there will be none.
-std::shared_ptr<const Snapshot> Pusher::Next(std::shared_ptr<PushSink>& sink) {
+std::shared_ptr<const Snapshot> Pusher::Next(std::shared_ptr<PushGateway>& gateway) {
   const MutexLock lock(mutex_);
-  while ((waiting_ == nullptr || sink_ == nullptr) && !ended_) wake_.Wait(mutex_);
-  sink = sink_;
+  while ((waiting_ == nullptr || gateway_ == nullptr) && !ended_) wake_.Wait(mutex_);
+  gateway = gateway_;
   busy_ = waiting_ != nullptr;
   return std::exchange(waiting_, nullptr);
 }

@@ -4,7 +4,7 @@
 // outcome of each push is in the agent's own metrics and in the log.
 //
 //   Pusher pusher({.own = own, .pace = {.interval = 10s}});
-//   pusher.Use({.sink = gateway});           // before Start, and whenever the gateway changes
+//   pusher.Use({.gateway = gateway});        // before Start, and whenever the gateway changes
 //   pusher.Start();
 //   pusher.Offer(snapshot);                  // false: busy
 //   pusher.Finish(last);                     // pushes it, and ends
@@ -27,11 +27,44 @@
 #include "base/result.h"
 #include "format/exposition_format.h"
 #include "model/snapshot.h"
+#include "net/name_lookup.h"
 #include "own/own_metrics.h"
-#include "push/name_watch.h"
-#include "push/push_sink.h"
+#include "push/push_gateway.h"
 
 namespace persia::agent {
+
+// Looks a host up until it has an address, at once and then every 30 seconds.
+//
+// The lookups are in a detached thread, since a resolver without a server may take half a minute. No call waits for one.
+//
+//   NameWatch watch("metrics_gateway", {}, [&](bool known) { ... });
+//
+// Thread safety: none.
+class NameWatch {
+ public:
+  struct Options {
+    std::chrono::milliseconds interval = std::chrono::seconds(30);
+    std::function<bool(const std::string& host)> has_address = [](const auto& host) { return LookUpAll(host).ok(); };
+  };
+
+  // `answered` is called in the thread of the lookups, after each of them; true: the host has an address, and is looked up no
+  // more.
+  NameWatch(const std::string& host, Options options, std::function<void(bool known)> answered);
+  // Returns when `answered` is not running; it is not called any more.
+  ~NameWatch();
+  NameWatch(const NameWatch&) = delete;
+  NameWatch& operator=(const NameWatch&) = delete;
+
+ private:
+  // Shared with the thread, which may outlive this object.
+  struct State {
+    Mutex mutex;
+    CondVar wake;
+    bool stopped PERSIA_GUARDED_BY(mutex) = false;
+  };
+
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
 
 class Pusher {
  public:
@@ -44,7 +77,7 @@ class Pusher {
     std::chrono::milliseconds grace{1000};
   };
   struct Target {
-    std::shared_ptr<PushSink> sink{};  // null: nothing is pushed
+    std::shared_ptr<PushGateway> gateway{};  // null: nothing is pushed
     // Not empty: nothing is pushed until this host has an address.
     std::string awaited_host{};
   };
@@ -93,9 +126,9 @@ class Pusher {
  private:
   void Watch() PERSIA_REQUIRES(changing_);
   void HostAnswered(bool known);
-  void SetSink(std::shared_ptr<PushSink> sink) PERSIA_REQUIRES(mutex_);
+  void SetGateway(std::shared_ptr<PushGateway> gateway) PERSIA_REQUIRES(mutex_);
   void Run();
-  std::shared_ptr<const Snapshot> Next(std::shared_ptr<PushSink>& sink);
+  std::shared_ptr<const Snapshot> Next(std::shared_ptr<PushGateway>& gateway);
   void Report(const std::string& gateway, const PushReport& report, const Status& status);
   void Log(const std::string& gateway, const PushReport& report, const Status& status);
   void PushDone(const PushReport& report, const Status& status, std::chrono::steady_clock::duration took);
@@ -113,10 +146,10 @@ class Pusher {
   CondVar wake_;
   CondVar idle_;  // also after an answer about the host
   Pace pace_ PERSIA_GUARDED_BY(mutex_);
-  std::shared_ptr<PushSink> sink_ PERSIA_GUARDED_BY(mutex_);  // null: there is no gateway
-  Target awaited_ PERSIA_GUARDED_BY(mutex_);                  // becomes the sink when its host has an address
-  std::string known_host_ PERSIA_GUARDED_BY(mutex_);          // was awaited, and has an address
-  bool host_has_answer_ PERSIA_GUARDED_BY(mutex_) = false;    // that of `awaited_`
+  std::shared_ptr<PushGateway> gateway_ PERSIA_GUARDED_BY(mutex_);  // null: there is none
+  Target awaited_ PERSIA_GUARDED_BY(mutex_);                        // becomes the gateway when its host has an address
+  std::string known_host_ PERSIA_GUARDED_BY(mutex_);                // was awaited, and has an address
+  bool host_has_answer_ PERSIA_GUARDED_BY(mutex_) = false;          // that of `awaited_`
   bool missing_is_told_ PERSIA_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const Snapshot> waiting_ PERSIA_GUARDED_BY(mutex_);
   bool busy_ PERSIA_GUARDED_BY(mutex_) = false;

@@ -11,7 +11,7 @@ from conftest import AGENT, environment
 from servers import fetch, free_port, wait_until
 
 USER, PASSWORD, TOKEN = "SECRETUSER", "SECRETWORD", "SECRETTOKEN"
-# tests/unit/net/url_test.cc and url_test.cc have more forms.
+# tests/unit/net/url_test.cc has more forms.
 GATEWAYS = [
     f"http://{USER}:{PASSWORD}@127.0.0.1:1/path?token={TOKEN}",
     f"127.0.0.1:1/path?token={TOKEN}",

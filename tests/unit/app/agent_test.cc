@@ -30,9 +30,9 @@ using ::testing::SizeIs;
 using namespace std::chrono_literals;
 
 // The pushes that arrived, and the answer to the next push.
-class ScriptedGateway : public PushSink {
+class ScriptedGateway : public PushGateway {
  public:
-  [[nodiscard]] const std::string& name() const override { return name_; }
+  ScriptedGateway() : PushGateway({.address = GatewayAddress::Parse("gateway:9091").value()}) {}
   [[nodiscard]] const PushReport& last_report() const override { return report_; }
   void Interrupt() override {}
   void Rearm() override {}
@@ -68,7 +68,6 @@ class ScriptedGateway : public PushSink {
   std::atomic<int> lifted = 0;
 
  private:
-  const std::string name_ = "gateway:9091";
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<std::string> texts_;
@@ -97,7 +96,7 @@ class AgentTest : public ::testing::Test {
     setup_.ip_addr = "10.0.0.7";
     setup_.gateway = [this](const AgentOptions& options) {
       made_for_.push_back(options.gateway_address);
-      return Pusher::Target{.sink = options.Pushes() ? gateway_ : nullptr};
+      return Pusher::Target{.gateway = options.Pushes() ? gateway_ : nullptr};
     };
     std::filesystem::create_directory(job_.directory());
     std::filesystem::permissions(job_.directory(), std::filesystem::perms::owner_all);

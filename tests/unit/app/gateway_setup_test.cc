@@ -20,12 +20,12 @@ TEST(MakeGatewayTest, TheDefaultWaitsForItsNameAndNoOther) {
   LedgerDirectory directory;
   GroupLedger ledger(directory.Options());
   const Pusher::Target by_default = MakeGateway(AgentOptions(), ledger);
-  EXPECT_EQ(by_default.sink->name(), "metrics_gateway:9091");
+  EXPECT_EQ(by_default.gateway->name(), "metrics_gateway:9091");
   EXPECT_EQ(by_default.awaited_host, "metrics_gateway");
   const Pusher::Target set = MakeGateway(At("https://gw/x"), ledger);
-  EXPECT_EQ(set.sink->name(), "gw:443");
+  EXPECT_EQ(set.gateway->name(), "gw:443");
   EXPECT_EQ(set.awaited_host, "");
-  EXPECT_EQ(MakeGateway(At("off"), ledger).sink, nullptr);
+  EXPECT_EQ(MakeGateway(At("off"), ledger).gateway, nullptr);
 }
 
 TEST(HaveSameGatewayTest, DifferIfTheAddressOrTheWayToPushDiffers) {

@@ -37,7 +37,7 @@ TEST(UrlTest, MayBeShort) {
   EXPECT_FALSE(url.value().has_user() || url.value().has_query() || url.value().has_fragment());
 }
 
-// gateway_address_test.cc has bad hosts, ports and paths, with the reasons.
+// GatewayAddressTest has bad hosts, ports and paths, with the reasons.
 TEST(UrlTest, RefusesTheRest) {
   for (const std::string text : {"", "host", "http:host", "http:/host", "//host", "http://?x", "x://host"}) {
     const auto url = Url::Parse(text);

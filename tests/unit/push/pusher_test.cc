@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <semaphore>
 #include <string>
@@ -22,12 +23,55 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A sink that can be blocked until it is interrupted, and that notes the snapshots that it got.
-class BlockableSink : public PushSink {
- public:
-  explicit BlockableSink(std::string name = "gateway:9091") : name_(std::move(name)) {}
+TEST(NameWatchTest, LooksUpUntilTheHostHasAnAddress) {
+  std::atomic<int> lookups = 0;
+  std::atomic<int> misses = 0;
+  std::binary_semaphore known(0);
+  const NameWatch watch("gateway",
+                        {.interval = 1ms,
+                         .has_address =
+                             [&](const std::string& host) {
+                               EXPECT_EQ(host, "gateway");
+                               return ++lookups == 3;
+                             }},
+                        [&](bool is_known) { is_known ? known.release() : void(++misses); });
+  known.acquire();
+  EXPECT_EQ(misses, 2);
+  EXPECT_EQ(lookups, 3);
+}
 
-  [[nodiscard]] const std::string& name() const override { return name_; }
+TEST(NameWatchTest, NothingWaitsForAResolverThatHangs) {
+  std::binary_semaphore asked(0);
+  std::binary_semaphore go_on(0);
+  std::binary_semaphore answered(0);
+  {
+    const NameWatch watch("gateway",
+                          {.has_address =
+                               [&](const std::string&) {
+                                 asked.release();
+                                 go_on.acquire();
+                                 answered.release();
+                                 return true;
+                               }},
+                          [](bool) { ADD_FAILURE() << "after the end"; });
+    asked.acquire();
+  }
+  go_on.release();
+  answered.acquire();  // the resolver is the last to need the semaphores
+}
+
+TEST(NameWatchTest, TheSystemsResolverAnswers) {
+  for (const auto& [host, has_address] : {std::pair("127.0.0.1", true), std::pair("no_such_host.invalid", false)}) {
+    EXPECT_EQ(NameWatch::Options().has_address(host), has_address) << host;
+  }
+}
+
+// A gateway that can be blocked until it is interrupted, and that notes the snapshots that it got.
+class BlockableGateway : public PushGateway {
+ public:
+  explicit BlockableGateway(const std::string& address = "gateway:9091")
+      : PushGateway({.address = GatewayAddress::Parse(address).value()}) {}
+
   Status Push(const Snapshot& snapshot) override {
     if (blocked) {
       began.release();
@@ -63,13 +107,12 @@ class BlockableSink : public PushSink {
   std::vector<double> pushed;  // the push thread's until it has ended
 
  private:
-  const std::string name_;
   const PushReport report_{};
 };
 
 class PusherTest : public ::testing::Test {
  protected:
-  PusherTest() { pusher_.Use({.sink = sink_}); }
+  PusherTest() { pusher_.Use({.gateway = gateway_}); }
 
   void SetLimits(std::chrono::milliseconds grace, std::chrono::milliseconds last_push, std::chrono::milliseconds if_away) {
     pusher_.SetPace({.interval = 1h, .last_push = last_push, .last_push_if_away = if_away, .grace = grace});
@@ -81,80 +124,80 @@ class PusherTest : public ::testing::Test {
   }
 
   OwnMetrics own_{{.identity = {"job", {}}, .version = "1"}};
-  const std::shared_ptr<BlockableSink> sink_ = std::make_shared<BlockableSink>();
-  const std::shared_ptr<BlockableSink> other_ = std::make_shared<BlockableSink>("other:9091");
+  const std::shared_ptr<BlockableGateway> gateway_ = std::make_shared<BlockableGateway>();
+  const std::shared_ptr<BlockableGateway> other_ = std::make_shared<BlockableGateway>("other:9091");
   Pusher pusher_{{.own = own_, .pace = {.interval = 1h, .last_push = 1h, .last_push_if_away = 1h, .grace = 1h}}};
 };
 
 TEST_F(PusherTest, AnEnqueuedSnapshotIsPushedAfterThePushUnderWay) {
-  sink_->blocked = true;
+  gateway_->blocked = true;
   pusher_.Start();
   EXPECT_TRUE(pusher_.Offer(Numbered(1)));
-  sink_->began.acquire();
+  gateway_->began.acquire();
   EXPECT_FALSE(pusher_.Offer(Numbered(2)));
   pusher_.Enqueue(Numbered(3));
   pusher_.Enqueue(Numbered(4));  // newer
-  sink_->blocked = false;
-  sink_->go_on.release();
-  sink_->done.acquire();
-  sink_->done.acquire();
+  gateway_->blocked = false;
+  gateway_->go_on.release();
+  gateway_->done.acquire();
+  gateway_->done.acquire();
   EXPECT_TRUE(pusher_.Finish(Numbered(5)).ok());
   pusher_.Enqueue(Numbered(6));  // too late
   EXPECT_FALSE(pusher_.Offer(Numbered(7)));
-  EXPECT_EQ(sink_->pushed, (std::vector<double>{1, 4, 5}));
+  EXPECT_EQ(gateway_->pushed, (std::vector<double>{1, 4, 5}));
 }
 
 TEST_F(PusherTest, PushesOfferedSnapshots) {
   pusher_.Start();
   EXPECT_TRUE(pusher_.Offer(Numbered(1)));
-  sink_->done.acquire();
+  gateway_->done.acquire();
   EXPECT_TRUE(pusher_.Finish(Numbered(2)).ok());
-  EXPECT_EQ(sink_->pushed, (std::vector<double>{1, 2}));
+  EXPECT_EQ(gateway_->pushed, (std::vector<double>{1, 2}));
   EXPECT_EQ(pusher_.state().pushes, 2u);
   EXPECT_EQ(pusher_.state().failed, 0u);
   EXPECT_TRUE(pusher_.state().last_success);
 }
 
 TEST_F(PusherTest, SnapshotDuringAPushIsLeftOut) {
-  sink_->blocked = true;
+  gateway_->blocked = true;
   pusher_.Start();
   EXPECT_TRUE(pusher_.Offer(Numbered(1)));
-  sink_->began.acquire();
+  gateway_->began.acquire();
   EXPECT_FALSE(pusher_.Offer(Numbered(2)));
-  sink_->blocked = false;
-  sink_->go_on.release();
+  gateway_->blocked = false;
+  gateway_->go_on.release();
   EXPECT_TRUE(pusher_.Finish(Numbered(3)).ok());
-  EXPECT_EQ(sink_->pushed, (std::vector<double>{1, 3}));
+  EXPECT_EQ(gateway_->pushed, (std::vector<double>{1, 3}));
 }
 
 TEST_F(PusherTest, LastPushDoesNotWaitLongForTheOneBefore) {
   SetLimits(0ms, 1h, 1h);
-  sink_->blocked = true;
+  gateway_->blocked = true;
   pusher_.Start();
   EXPECT_TRUE(pusher_.Offer(Numbered(1)));
-  sink_->began.acquire();
-  sink_->blocked = false;
+  gateway_->began.acquire();
+  gateway_->blocked = false;
   EXPECT_TRUE(pusher_.Finish(Numbered(2)).ok());  // interrupts the first, which is blocked
-  EXPECT_EQ(sink_->pushed, (std::vector<double>{2}));
+  EXPECT_EQ(gateway_->pushed, (std::vector<double>{2}));
 }
 
 TEST_F(PusherTest, InterruptGivesTheLastPushUpToo) {
-  sink_->blocked = true;
+  gateway_->blocked = true;
   pusher_.Start();
   EXPECT_TRUE(pusher_.Offer(Numbered(1)));
-  sink_->began.acquire();
-  sink_->blocked = false;
+  gateway_->began.acquire();
+  gateway_->blocked = false;
   pusher_.Interrupt();
   EXPECT_FALSE(pusher_.Finish(Numbered(2)).ok());
-  EXPECT_TRUE(sink_->pushed.empty());
+  EXPECT_TRUE(gateway_->pushed.empty());
   EXPECT_EQ(pusher_.state().last_error, "interrupted");
 }
 
 TEST_F(PusherTest, AnErrorIsKeptUntilAPushSucceeds) {
-  sink_->fails = true;
+  gateway_->fails = true;
   pusher_.Start();
   EXPECT_TRUE(pusher_.Offer(Numbered(1)));
-  sink_->done.acquire();
+  gateway_->done.acquire();
   EXPECT_FALSE(pusher_.Finish(Numbered(2)).ok());
   EXPECT_EQ(pusher_.state().last_error, "refused");
   EXPECT_EQ(pusher_.state().failed, 2u);
@@ -162,16 +205,16 @@ TEST_F(PusherTest, AnErrorIsKeptUntilAPushSucceeds) {
 }
 
 TEST_F(PusherTest, TellsHowLongTheLastPushTook) {
-  sink_->blocked = true;
+  gateway_->blocked = true;
   pusher_.Start();
   EXPECT_EQ(pusher_.state().last_took, 0s);
   const auto offered = std::chrono::steady_clock::now();
   pusher_.Offer(Numbered(1));
-  sink_->began.acquire();
+  gateway_->began.acquire();
   const auto enough = std::chrono::steady_clock::now() + 2ms;
   while (std::chrono::steady_clock::now() < enough) std::this_thread::yield();
-  sink_->blocked = false;
-  sink_->go_on.release();
+  gateway_->blocked = false;
+  gateway_->go_on.release();
   while (pusher_.state().pushes < 1) std::this_thread::yield();
   EXPECT_GE(pusher_.state().last_took, 2ms);
   EXPECT_LE(pusher_.state().last_took, std::chrono::steady_clock::now() - offered);
@@ -180,55 +223,55 @@ TEST_F(PusherTest, TellsHowLongTheLastPushTook) {
 
 TEST_F(PusherTest, LastPushHasALimit) {
   SetLimits(1h, 1ms, 1h);
-  sink_->blocked = true;
+  gateway_->blocked = true;
   pusher_.Start();
   EXPECT_EQ(pusher_.Finish(Numbered(1)).error(), "interrupted");  // by the limit
-  EXPECT_TRUE(sink_->pushed.empty());
+  EXPECT_TRUE(gateway_->pushed.empty());
 }
 
 TEST_F(PusherTest, LastPushHasALowerLimitIfTheOneBeforeFailed) {
   SetLimits(1h, 1h, 1ms);
-  sink_->fails = true;
+  gateway_->fails = true;
   pusher_.Start();
   EXPECT_TRUE(pusher_.Offer(Numbered(1)));
-  sink_->done.acquire();
-  sink_->blocked = true;
+  gateway_->done.acquire();
+  gateway_->blocked = true;
   EXPECT_EQ(pusher_.Finish(Numbered(2)).error(), "refused");  // the reason that is known
-  EXPECT_EQ(sink_->pushed, (std::vector<double>{1}));
+  EXPECT_EQ(gateway_->pushed, (std::vector<double>{1}));
 }
 
 TEST_F(PusherTest, LastPushHasALowerLimitIfTheOneBeforeDidNotEnd) {
   SetLimits(1ms, 1h, 1ms);
-  sink_->blocked = true;
+  gateway_->blocked = true;
   pusher_.Start();
   EXPECT_TRUE(pusher_.Offer(Numbered(1)));
-  sink_->began.acquire();
+  gateway_->began.acquire();
   EXPECT_EQ(pusher_.Finish(Numbered(2)).error(), "interrupted");
-  EXPECT_TRUE(sink_->pushed.empty());
+  EXPECT_TRUE(gateway_->pushed.empty());
 }
 
 TEST_F(PusherTest, AnotherGatewayStartsWithoutTheFormersPushAndCounts) {
-  sink_->blocked = true;
+  gateway_->blocked = true;
   pusher_.Start();
   pusher_.Offer(Numbered(1));
-  sink_->began.acquire();
-  pusher_.Use({.sink = other_});  // interrupts the first
+  gateway_->began.acquire();
+  pusher_.Use({.gateway = other_});  // interrupts the first
   EXPECT_EQ(pusher_.state().gateway, "other:9091");
   EXPECT_EQ(pusher_.state().pushes, 0U);
   EXPECT_TRUE(pusher_.Offer(Numbered(2)));
   other_->done.acquire();
   EXPECT_TRUE(pusher_.Finish(Numbered(3)).ok());
-  EXPECT_TRUE(sink_->pushed.empty());
+  EXPECT_TRUE(gateway_->pushed.empty());
   EXPECT_EQ(other_->pushed, (std::vector<double>{2, 3}));
 }
 
 TEST_F(PusherTest, AGatewayThatIsMadeAnewKeepsItsCounts) {
-  const auto anew = std::make_shared<BlockableSink>();
+  const auto anew = std::make_shared<BlockableGateway>();
   pusher_.Start();
   pusher_.Offer(Numbered(1));
-  sink_->done.acquire();
+  gateway_->done.acquire();
   while (pusher_.state().pushes < 1) std::this_thread::yield();
-  pusher_.Use({.sink = anew});
+  pusher_.Use({.gateway = anew});
   EXPECT_TRUE(pusher_.Finish(Numbered(2)).ok());
   EXPECT_EQ(anew->pushed, (std::vector<double>{2}));
   EXPECT_EQ(pusher_.state().pushes, 2U);
@@ -237,7 +280,7 @@ TEST_F(PusherTest, AGatewayThatIsMadeAnewKeepsItsCounts) {
 TEST_F(PusherTest, TheAgeOfTheLastPushEndsWithTheGateway) {
   pusher_.Start();
   pusher_.Offer(Numbered(1));
-  sink_->done.acquire();
+  gateway_->done.acquire();
   while (pusher_.state().pushes < 1) std::this_thread::yield();
   EXPECT_THAT(Own(), HasSubstr("persia_agent_last_push_success_timestamp_seconds{job=\"job\",gateway=\"gateway:9091\"}"));
   pusher_.Use({});
@@ -259,7 +302,7 @@ TEST_F(PusherTest, WithoutAGatewayNothingWaits) {
 TEST_F(PusherTest, InterruptHoldsForALaterGatewayToo) {
   pusher_.Start();
   pusher_.Interrupt();
-  pusher_.Use({.sink = other_});
+  pusher_.Use({.gateway = other_});
   EXPECT_EQ(pusher_.Finish(Numbered(1)).error(), "interrupted");
 }
 
@@ -269,20 +312,20 @@ TEST_F(PusherTest, AGatewayThatIsAwayHasTheLowerLimitForItsDeletionsToo) {
   pusher_.Start();
   EXPECT_TRUE(pusher_.Finish(Numbered(1)).ok());
   EXPECT_TRUE(pusher_.DeleteGroups("job").ok());
-  EXPECT_EQ(sink_->delete_limit, 1h);
-  sink_->fails = true;
+  EXPECT_EQ(gateway_->delete_limit, 1h);
+  gateway_->fails = true;
   Pusher second({.own = own_, .pace = {.last_push_if_away = 7s}});
-  second.Use({.sink = sink_});
+  second.Use({.gateway = gateway_});
   second.Start();
   EXPECT_FALSE(second.Finish(Numbered(1)).ok());
   EXPECT_TRUE(second.DeleteGroups("job").ok());
-  EXPECT_EQ(sink_->delete_limit, 7s);
+  EXPECT_EQ(gateway_->delete_limit, 7s);
 }
 
 TEST_F(PusherTest, TryAgainLiftsTheQuarantine) {
   pusher_.Start();
   pusher_.TryAgain();
-  EXPECT_EQ(sink_->lifted, 1);
+  EXPECT_EQ(gateway_->lifted, 1);
   EXPECT_TRUE(pusher_.Finish(Numbered(1)).ok());
 }
 
@@ -290,7 +333,7 @@ TEST_F(PusherTest, TryAgainLiftsTheQuarantine) {
 class AwaitedHostTest : public PusherTest {
  protected:
   explicit AwaitedHostTest(std::chrono::milliseconds patience = 1h) : patience_(patience) {
-    awaiting_.Use({.sink = other_, .awaited_host = "other"});
+    awaiting_.Use({.gateway = other_, .awaited_host = "other"});
   }
 
   bool LookUp(const std::string& host) {
@@ -359,7 +402,7 @@ TEST_F(AwaitedHostTest, OneThatIsKnownIsNotLookedUpAgain) {
   Answer(true);
   AwaitGateway();
   awaiting_.TryAgain();
-  awaiting_.Use({.sink = std::make_shared<BlockableSink>("other:9091"), .awaited_host = "other"});
+  awaiting_.Use({.gateway = std::make_shared<BlockableGateway>("other:9091"), .awaited_host = "other"});
   EXPECT_EQ(awaiting_.state().gateway, "other:9091");
   asked_.acquire();
   EXPECT_FALSE(asked_.try_acquire());

@@ -1,4 +1,4 @@
-#include "push/size_limit.h"
+#include "push/held_families.h"
 
 #include <algorithm>
 

@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "exposure/kind_families.h"
+#include "exposure/definition.h"
 #include "format/number.h"
 #include "job/job_session.h"
 #include "model/scale.h"

@@ -50,7 +50,7 @@ struct PushReport {
   std::chrono::duration<double> duration{0};
   int http_status = 0;                                // of the last answer, 0 if none came
   size_t quarantined_series = 0;                      // that the gateway refuses; they do not make a push a failure
-  size_t dropped_series = 0;                          // left out since their group would be larger than max_push_bytes
+  size_t dropped_series = 0;                          // left out since their group would be larger than the limit
   size_t ledger_groups = 0;                           // that this agent may have made and has not deleted, on any gateway
   size_t groups_deleted = 0;                          // after this push
   ExpositionFormat format = ExpositionFormat::kText;  // of the next push

@@ -337,4 +337,4 @@ def test_agent_refuses_the_record_of_another_supervisor(job):
     done = subprocess.run(command, pass_fds=[memory], env=environment(), capture_output=True, text=True, timeout=30)
     os.close(memory)
     assert done.returncode == 1
-    assert "of another version, whose record has format 99, not 2" in done.stderr
+    assert "of another version, whose record has format 99, not 3" in done.stderr

@@ -6,6 +6,11 @@ from conftest import PYTHON, PYTHON_PACKAGE
 from servers import fetch, wait_until
 
 
+def told(agent):
+    health = json.loads(fetch(f"http://{agent.address}/api/v1/status")[1])["health"]
+    return health["text"], [reason["text"] for reason in health["reasons"] if reason["kind"] == "lost"]
+
+
 def test_two_workers_that_give_one_name_two_types(job, gateway):
     agent = job.agent()
     older = job.worker()
@@ -21,6 +26,9 @@ def test_two_workers_that_give_one_name_two_types(job, gateway):
     gateway.wait_for("persia_agent_quarantined_series", 1, reason="definition")
     lines = [line for line in agent.output().splitlines() if "my_app, size" in line]
     assert len(lines) == 1 and "is left out as a counter" in lines[0], agent.output()
+
+    left_out = "my_app/size (my_app_size) left out on trainer rep_0: it is a counter there, and the newest my_app_size is a gauge; "
+    assert told(agent)[1] == [left_out + "give it one type, or another name"]
 
     newer.kill()
     older.tell("count my_app batches 10")
@@ -49,11 +57,6 @@ LOST = [
 ]
 
 
-def told(agent):
-    health = json.loads(fetch(f"http://{agent.address}/api/v1/status")[1])["health"]
-    return health["text"], [reason["text"] for reason in health["reasons"] if reason["kind"] == "lost"]
-
-
 def test_lost_values_are_named_on_the_page_and_at_the_end_of_the_log(job):
     script, goes_on = job.directory / "loses.py", job.directory / "goes_on"
     script.write_text(LOSES)
@@ -68,3 +71,17 @@ def test_lost_values_are_named_on_the_page_and_at_the_end_of_the_log(job):
     goes_on.unlink()
     assert agent.wait() == 0
     assert [line.split(" warning: ")[1] for line in agent.output().splitlines() if " lost on " in line or " refused on " in line] == LOST
+
+
+def test_the_next_agent_knows_the_lost_values_of_ended_processes(job):
+    goes_on = job.directory / "goes_on"
+    goes_on.touch()
+    agent = job.agent()
+    worker = job.python(LOSES.replace("sys.argv[1]", repr(str(goes_on))))
+    wait_until(lambda: told(agent)[1] == LOST, "the lost values on the page")
+    goes_on.unlink()
+    assert worker.wait() == 0
+    wait_until(lambda: agent.metrics().one("persia_agent_retired_processes_total") == 1, "the end of the process")
+    agent.kill()
+    following = job.agent()
+    wait_until(lambda: told(following)[1] == LOST, "the same from the next agent")

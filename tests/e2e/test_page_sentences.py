@@ -40,6 +40,7 @@ def reason(kind, text):
 DIED = reason("died", "trainer rep_3 died: SIGKILL")
 NAN = reason("not_finite", "my_app_loss is NaN on trainer rep_3, since step 1301")
 SLOW = reason("slow", "trainer rep_3: slow")
+LOST = reason("lost", "3 values of train/loss lost on trainer rep_3: a counter takes no NaN")
 
 
 def status(**changes):
@@ -81,6 +82,7 @@ TABLE = [
     ("shortened(status.job)", status(job="a" * 111), "a" * 109 + "…"),
     ("describeRest(status, status.health.reasons, [])", status(health__state="degraded", health__reasons=[DIED], workers=workers("died", "died")), "2 more died"),
     ("describeRest(status, status.health.reasons, status.health.reasons)", status(health__reasons=[NAN]), ""),
+    ("describeRest(status, status.health.reasons, [])", status(health__reasons=[LOST]), "1 more lost"),
     ("timeText(status, false)", status(), f"for 5 min, since {AT}"),
     ("timeText(status, true)", status(), "running for 5 min"),
     ("timeText(status, false)", status(health__state="finished"), f"at {AT}"),

@@ -60,6 +60,7 @@ std::map<std::string, std::string> ExpectedOfSample() {
       {R"(nan_count{feat="user_id",zone="eu"}@rep_2/trainer)", "5"},
       {R"(persia_events_total{event="checkpoint",type="my_app",zone="eu"}@rep_2/trainer)", "2"},
       {R"(persia_metrics_dropped_total{reason="bad_value"}@rep_2/trainer)", "2"},
+      {R"(persia_metrics_lost_total{metric="my_app/energy.joules",reason="bad_value",zone="eu"}@rep_2/trainer)", "2"},
       {R"(staleness{zone="eu"}@rep_2/trainer)", "12.5"},
   };
 }

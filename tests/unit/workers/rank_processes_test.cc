@@ -87,6 +87,22 @@ TEST_F(RankProcessesTest, WhatIsSetBeforeTheSaveIsSavedWithTheFold) {
   EXPECT_EQ(source().stats().retired, 1U);
 }
 
+TEST_F(RankProcessesTest, AProcessHasChangedIfItHasCountedBeforeTheFirstLook) {
+  const auto changed = [this] {
+    source().Read();
+    return source().rank_processes().front().has_changed;
+  };
+  auto rank = Start();
+  rank->segment.Gauge("train", "rate", {}, 0.1);
+  rank->segment.Counter("train", "steps", {}, 0);
+  rank->Put();
+  EXPECT_FALSE(changed()) << "a gauge may be set once for all";
+  StartAgent();
+  rank->segment.Counter("train", "batches", {}, 3);
+  rank->Put();
+  EXPECT_TRUE(changed());
+}
+
 TEST_F(RankProcessesTest, MoreThan64PhasesCountTogether) {
   auto rank = Start();
   const uint32_t clocks = rank->segment.Family(segment::Kind::kClock, "persia_phase", "seconds_total");

@@ -89,8 +89,10 @@ TEST_F(RankProcessesTest, WhatIsSetBeforeTheSaveIsSavedWithTheFold) {
 
 TEST_F(RankProcessesTest, AProcessHasChangedIfItHasCountedBeforeTheFirstLook) {
   const auto changed = [this] {
+    bool has_changed = false;
     source().Read();
-    return source().rank_processes().front().has_changed;
+    source().Retire([&] { has_changed = source().rank_processes().front().has_changed; });
+    return has_changed;
   };
   auto rank = Start();
   rank->segment.Gauge("train", "rate", {}, 0.1);

@@ -59,7 +59,8 @@ void History::Add(std::shared_ptr<const Snapshot> snapshot, std::chrono::steady_
     if (now - kept_.front().at > options_.span || has_old_layouts) {
       Drop(0);
     } else if (bytes_ + bytes_of_layouts_ > options_.max_bytes) {
-      Drop(kept_.size() > kAlwaysKept && bytes_of_layouts_ < options_.max_bytes / 2 ? LeastMissed(now) : 0);
+      const bool have_room = bytes_of_layouts_ - layout_bytes < options_.max_bytes / 4;  // former layouts
+      Drop(kept_.size() > kAlwaysKept && have_room ? LeastMissed(now) : 0);
     } else {
       break;
     }

@@ -63,6 +63,23 @@ TEST(History, FormerLayoutsTakeAnEighthOfTheMemoryForWhatOthersHaveWritten) {
   ForeignShare::SetLimit(ForeignShare::kDefaultLimit);
 }
 
+// A layout of a thousand ranks is as large as six of their collections.
+TEST(History, ManyFormerLayoutsGiveWayToCollections) {
+  History history({.span = seconds(720), .max_bytes = 8'000'000});
+  std::shared_ptr<const Layout> layout;
+  for (int i = 0; i < 400; ++i) {
+    if (i < 20) {
+      const Labels labels = {{"label", std::to_string(i) + std::string(250'000, 'x')}};
+      layout = MakeSnapshot({{"size", MetricType::kGauge, {}, {{labels, {1}}}}}, i)->layout;
+    }
+    auto snapshot = std::make_shared<Snapshot>();
+    snapshot->layout = layout;
+    snapshot->values.assign(10'000, i);
+    history.Add(snapshot, TimePoint(seconds(i)));
+  }
+  EXPECT_GE(history.stats().entries, 70U) << "of 80 kB each, beside a quarter of the memory for former layouts";
+}
+
 TEST(History, AlwaysHasTheNewestCollection) {
   History history({.span = seconds(72)});
   const TimePoint begin{seconds(1000)};

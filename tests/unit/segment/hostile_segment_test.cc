@@ -64,7 +64,7 @@ TEST_F(HostileSegmentTest, ABrokenSegmentIsRefusedWithItsReason) {
   const Broken cases[] = {
       {"magic", [](auto& s) { s.header().magic[3] = 'X'; }, "magic", R"(starts with "PRSXSEG\n")"},
       {"newer major", [](auto& s) { s.header().major = 2; }, "version", "it has version 2.0, this agent reads version 1"},
-      {"no major", [](auto& s) { s.header().major = 0; }, "version", "it has version 0.7"},
+      {"no major", [](auto& s) { s.header().major = 0; }, "version", "it has version 0.0"},
       {"header too small", [](auto& s) { s.header().header_bytes = 295; }, "corrupt", "295 bytes"},
       {"header too large", [](auto& s) { s.header().header_bytes = 4097; }, "corrupt", "4097 bytes"},
       {"limit too large", [](auto& s) { s.header().max_bytes = (1ULL << 30) + 1; }, "size", "1073741825"},

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -139,7 +140,7 @@ Bands BandsOf(const RangeResult& result) {
     const size_t begin = distances.size();
     for (const LabelSet& set : group) distances.emplace_back(DistanceFrom(band.median, result.series[set.middle]), set);
     // Each group has its part of those that are shown.
-    const auto of_group = std::ranges::subrange(distances.begin() + static_cast<ptrdiff_t>(begin), distances.end());
+    const std::span of_group(distances.data() + begin, distances.size() - begin);
     std::ranges::stable_sort(of_group, std::ranges::greater(), [](const auto& each) { return each.first; });
     const double usual = of_group[of_group.size() / 2].first;
     band.usual = std::isfinite(usual) ? usual : 0;

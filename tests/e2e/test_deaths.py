@@ -261,6 +261,17 @@ def test_the_last_lines_of_a_file_that_is_stderr_are_told(job, gateway, tmp_path
     rank.agent.wait()
 
 
+def test_a_process_that_began_before_the_command_is_missed(job):
+    beside = job.worker()
+    beside.tell("count my_app batches 1")
+    agent = job.exec("sleep", "600")
+    wait_until(lambda: agent.metrics().one("my_app_batches") == 1, "the process")
+    beside.kill()
+    wait_until(lambda: agent.metrics().one("persia_process_died") == 1, "its death")
+    agent.popen.send_signal(signal.SIGTERM)
+    agent.wait()
+
+
 def test_a_rank_that_leaves_is_no_death(job, gateway, tmp_path):
     rank = Dying(job, tmp_path, "sys.exit(0)")
     rank.end()

@@ -52,7 +52,7 @@ def hot_rows():
     yield hot("**`Increment(x)`**, varying whole x", whole, 1, [share_of(COUNT, 4.5), cpp(whole, 1, 2.5)])
     yield hot("`Increment(x)`, a varying double", "counter by double", 1, [share_of(COUNT, 8), cpp(whole, 1, 1.5)])
     for what, call in (("**`Increment()`**", "counter"), ("`Increment(x)`, varying whole x", whole)):
-        yield hot(f"{what}, 2 threads, one counter", call, 2, of_two(call, call, 5))
+        yield hot(f"{what}, 2 threads, one counter", call, 2, of_two(call, call, 3))
         # For comparison with the row above: lanes that share a cache line would slow both. Two threads on one core halve each other's speed.
         apart = f"static/{call}/2/apart"
         yield Row(f"{what}, 2 threads, a counter each", apart, "ns", [share_of(f"static/{call}/1/apart", 2.2)], judged_by=least)
@@ -63,7 +63,7 @@ def hot_rows():
     for bounds in (11, 20):
         call = f"histogram/{bounds}"
         yield hot(f"**`Histogram::Observe`**, {bounds} bounds, 1 thread", call, 1, [share_of(SUM, 2.2), cpp(call, 1, 1.5)])
-        yield hot(f"`Observe`, {bounds} bounds, 2 threads, one histogram", call, 2, [cpp(call, 2, 5)])
+        yield hot(f"`Observe`, {bounds} bounds, 2 threads, one histogram", call, 2, [cpp(call, 2, 3)])
     yield hot("`Histogram::Observe`, native, 321 bounds, 1 thread", "native histogram", 1, [share_of(SUM, 5)])
     yield hot("`Observe` amid other work, 11 bounds", "histogram amid work", 1, [share_of(SUM, 2.2), cpp("histogram/11", 1, 1.5)])
     yield hot("**`Gauge::Set`**, 1 thread", "gauge", 1, [share_of(STORE, 6), cpp("gauge", 1, 1.5)])

@@ -192,6 +192,6 @@ def test_without_machine_gpu_and_phases_nothing_is_shown(job, browse):
     browser = unfolded(browse(agent.url))
     shows(browser, "#workers-body", "rep_0")
     browser.wait_for("return document.querySelector('#workers').checkVisibility()", "the table of workers")
-    assert browser.text("#tile-goodput .value") == "not known" and browser.text("#tile-goodput .detail").startswith("no phase is marked yet: ")
+    assert browser.text("#tile-goodput .value") == "not known" and browser.text("#tile-goodput .detail").startswith("mark phases by ")
     assert not browser.find("#machine").is_displayed() and not browser.find("#goodput").is_displayed()
     assert (status(agent)["machine"], status(agent)["goodput"]) == (None, None)

@@ -71,8 +71,8 @@ LAUNCHER = {**workers("idle")[0], "role": "launcher", "is_rank": False}
 LOADER = {**workers("died")[0], "process": "1", "is_rank": False}
 SPEEDS = {"samples_per_second": 307, "tokens_per_second": None, "steps_per_second": 20.5}
 SLOW_PROGRESS = {"name": "my_app_steps_total", "now": 70, "last_10m": 100, "slowest": None}
-UNCOUNTED = "no step is counted yet: call persia_metrics.count_steps(), or start with exec --instrument=torch"
-UNMARKED = "no phase is marked yet: use persia_metrics.phase(name), or start with exec --instrument=torch"
+UNCOUNTED = "call count_steps() in each step, or exec --instrument=torch"
+UNMARKED = "mark phases by phase(name), or exec --instrument=torch"
 TABLE = [
     # The title of the tab, if something is wrong.
     ("summary(status)", status(health__reasons=[SLOW]), "1 slow"),
@@ -95,7 +95,7 @@ TABLE = [
     ("workersTile(status)", status(), ["4 of 4 up", "none died or hung, no restarts", ""]),
     ("workersTile(status)", status(health__state="finished", workers=workers("exited", "exited")), ["2 ended", "none died or hung, no restarts", ""]),
     ("workersTile(status)", status(health__state="failed", workers=workers("died", "running")), ["1 of 2 up", "1 died, no restarts", "bad"]),
-    ("workersTile(status)", status(workers=[]), ["none yet", "no metric is recorded yet: import persia_metrics, and make one", "unknown"]),
+    ("workersTile(status)", status(workers=[]), ["none yet", "import persia_metrics, and make a metric", "unknown"]),
     ("workersTile(status)", status(workers=[*workers("running", "idle"), LAUNCHER]), ["2 of 2 up", "1 idle, no restarts", ""]),
     ("workersTile(status)", status(workers=[*workers("running", "running"), LOADER]), ["2 of 2 up", "1 died, no restarts", "bad"]),
     ("workersTile(status)", status(restarts=1, workers=workers("starting")), ["1 of 1 up", "1 starting, 1 restart", ""]),

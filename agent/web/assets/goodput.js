@@ -25,7 +25,7 @@ const bucketsOf = (seconds) => {
 };
 const counted = (n, one, many) => (n === 0 ? `no ${many}` : n === 1 ? `1 ${one}` : `${n.toLocaleString('en')} ${many}`);
 
-const MARK = 'no phase is marked yet: use persia_metrics.phase(name), or start with exec --instrument=torch';
+const MARK = 'mark phases by phase(name), or exec --instrument=torch';
 const MAX_NAMED = 3;
 const MUCH = 0.1; // of the time
 

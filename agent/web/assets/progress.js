@@ -7,7 +7,7 @@ const GOES_ON = ['running', 'degraded', 'hung'];
 
 // How to fill a tile of which nothing is known.
 export const NO_RANK = 'no rank runs yet';
-const COUNT = 'no step is counted yet: call persia_metrics.count_steps(), or start with exec --instrument=torch';
+const COUNT = 'call count_steps() in each step, or exec --instrument=torch';
 
 const whole = (value) => Math.floor(value).toLocaleString('en');
 const per = (value, what) => `${number(value)} ${what}/s`;

@@ -33,7 +33,7 @@ function showBar(element, share) {
 // Further processes of a rank count only if they died or hang. Restarts are those of ranks, as in the goodput and in the log.
 export function workersTile({ health, workers, restarts }) {
   const count = (of) => workers.filter(of).length;
-  if (workers.length === 0) return ['none yet', 'no metric is recorded yet: import persia_metrics, and make one', 'unknown'];
+  if (workers.length === 0) return ['none yet', 'import persia_metrics, and make a metric', 'unknown'];
   const ranks = count((worker) => worker.is_rank);
   const up = count((worker) => worker.is_rank && worker.up);
   const of = (states) => states.map((state) => [inState(workers, state), state]).filter(([n]) => n > 0);

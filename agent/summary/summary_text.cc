@@ -109,7 +109,9 @@ std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummar
       "job", [](const RunSummary& run) { return OneLine(run.job); }, "");
   add(
       "run", [](const RunSummary& run) { return OneLine(run.run_id); }, "");
-  add("attempt", AttemptText, "");
+  if (std::ranges::any_of(runs, [](const auto& run) { return run.second->attempt.has_value(); })) {
+    add("attempt", AttemptText, "");
+  }
   add("exit code", ExitText, "");
   add(
       "duration", [](const RunSummary& run) { return DurationText(run.seconds); }, SignedDuration(b.seconds - a.seconds));

@@ -38,7 +38,7 @@ void VolatileSum(State& state) {
 }
 
 void VolatileStore(State& state) {
-  static volatile double last = 0;
+  [[maybe_unused]] static volatile double last = 0;
   Each(state, kSeconds, [](double value) { last = value; });
 }
 

@@ -107,9 +107,13 @@ TEST_F(JobHealthTest, MalformedMemoriesAreRefused) {
 
 // It continues the job of another agent.
 TEST_F(JobHealthTest, WhatAnAgentFindsAtItsStartIsNoNews) {
-  for (uint32_t rank = 0; rank < 3; ++rank) Start(rank).predecessors = 2;
+  StartJob();
   End(2, "SIGKILL", true);
-  ends.clear();  // told by that agent
+  Look();
+  const HealthMemory memory = health_.memory();
+  health_ = JobHealth();
+  health_.Restore(memory, Wall());
+  log_.emplace();
   Look();
   EXPECT_THAT(Events(), IsEmpty());
   EXPECT_THAT(log_->Messages(), IsEmpty());

@@ -158,7 +158,9 @@ TEST_F(JobHealthTest, WithoutACommandTheWorkersDecide) {
   for (uint32_t rank = 0; rank < 3; ++rank) End(rank, "exit_0", false);
   Run(seconds(10));
   EXPECT_EQ(State(), "finished");
-  processes[1].last_exit = "SIGKILL";
+  Start(1);
+  Run(seconds(10), {1});
+  End(1, "SIGKILL", true);
   Run(seconds(10));
   EXPECT_EQ(State(), "failed");
   EXPECT_THAT(Reasons(), ElementsAre("died: trainer rep_1 died: SIGKILL"));

@@ -46,6 +46,10 @@ class RunningJob : public JobHealthTest {
   }
   void IsAskedToEnd(const std::string& signal) { interruption_ = Interruption{.signal = signal, .at = Wall()}; }
   void GoesOn() { interruption_.reset(); }
+  void EndsNow(uint32_t rank, const std::string& exit) {
+    End(rank, exit, false);
+    ends.back().ended_at = Wall();
+  }
   void HasNoCommand() { has_command_ = false; }
   [[nodiscard]] Texts Said() const { return log_->Messages(); }
 
@@ -143,7 +147,7 @@ const std::vector<SentencesOfJob>& SentencesOfJobs() {
       {[](RunningJob& job) { job.Ends(143); }, {"the command has ended with exit code 143, terminated by SIGTERM"}, {}},
       {[](RunningJob& job) {
          job.IsAskedToEnd("SIGINT");
-         job.End(1, "SIGINT", false);
+         job.EndsNow(1, "SIGINT");
          job.Run(seconds(20), {0, 2});
        },
        {"the job is asked to end by SIGINT", "trainer rep_1 has ended: SIGINT, after SIGINT to the job"},

@@ -89,9 +89,10 @@ TEST_F(RankProcessesTest, WhatIsSetBeforeTheSaveIsSavedWithTheFold) {
 
 TEST_F(RankProcessesTest, AProcessHasChangedIfItHasCountedBeforeTheFirstLook) {
   const auto changed = [this] {
-    bool has_changed = false;
     source().Read();
-    source().Retire([&] { has_changed = source().rank_processes().front().has_changed; });
+    source().Retire();
+    const bool has_changed = source().rank_processes().front().has_changed;
+    source().Commit();
     return has_changed;
   };
   auto rank = Start();

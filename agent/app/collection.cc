@@ -20,8 +20,7 @@ namespace {
 constexpr std::chrono::milliseconds kStatePatience(2000);
 
 SeriesLimits LimitsOf(const AgentOptions& options) {
-  return {.series = options.max_series,
-          .series_of_instance = options.max_series_per_instance};
+  return {.series = options.max_series, .series_of_instance = options.max_series_per_instance};
 }
 
 // Reading a device may take milliseconds, and its values are means over a second or more.

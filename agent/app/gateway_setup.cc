@@ -32,8 +32,7 @@ Pusher::Target MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
 
 bool HaveSameGateway(const AgentOptions& a, const AgentOptions& b) {
   return a.gateway_address == b.gateway_address && a.has_gateway_address == b.has_gateway_address &&
-         a.gateway_access == b.gateway_access && a.gateway_proxy == b.gateway_proxy &&
-         a.push_timeout == b.push_timeout;
+         a.gateway_access == b.gateway_access && a.gateway_proxy == b.gateway_proxy && a.push_timeout == b.push_timeout;
 }
 
 std::string OwnAddress(const AgentOptions& options) {

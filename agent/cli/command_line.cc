@@ -212,7 +212,7 @@ ConfigError UnknownArgument(const std::string& argument, const CLI::App& verb, c
 }
 
 // What a misspelt flag leads to. Null: all errors of the command line do.
-const char* RefusalOf(Verb verb) {
+const char* HintOf(Verb verb) {
   return verb == Verb::kExec ? "the command is not started" : verb == Verb::kRun ? "the agent ends" : nullptr;
 }
 
@@ -349,7 +349,7 @@ void ParseVerb(const std::vector<std::string>& arguments, CommandLine& line) {
     }
     const std::vector<std::string> rest = app.remaining();
     if (!rest.empty() && IsFlag(rest.front())) {
-      line.errors.push_back(UnknownArgument(rest.front(), app, RefusalOf(line.verb)));
+      line.errors.push_back(UnknownArgument(rest.front(), app, HintOf(line.verb)));
       std::vector<std::string> with_value;
       for (const CLI::Option* option : app.get_options()) {
         if (option->get_expected_max() > 0) with_value.push_back(option->get_name());

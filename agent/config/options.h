@@ -77,7 +77,7 @@ struct AgentOptions {
   [[nodiscard]] bool Pushes() const { return gateway_address != "off"; }
   GatewayAccessOptions gateway_access;
   ProxySettings gateway_proxy;
-  std::chrono::milliseconds push_interval{10'000};  // of collections, and of pushes
+  std::chrono::milliseconds push_interval{10'000};          // of collections, and of pushes
   std::chrono::milliseconds push_timeout{10'000};           // also limits the last push
   std::optional<std::chrono::milliseconds> finish_timeout;  // of the agent after exec's command has ended
   [[nodiscard]] std::chrono::milliseconds FinishTimeout() const {

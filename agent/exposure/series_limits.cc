@@ -29,8 +29,7 @@ bool SeriesLimiter::Admit(const std::string& family, uint32_t identity, const La
 void SeriesLimiter::Report(const std::vector<Identity>& identities, Diagnostics& diagnostics) const {
   for (const auto& [name, label] : long_labels_) {
     diagnostics.Report("limit", "series of " + name + " are left out: values of their label " + label + " have more than " +
-                                    std::to_string(limits_.label_value_bytes) +
-                                    " bytes; shorten the values");
+                                    std::to_string(limits_.label_value_bytes) + " bytes; shorten the values");
   }
   for (const auto& [index, name] : over_limit_) {
     const bool of_instance = series_of_[index] >= limits_.series_of_instance;

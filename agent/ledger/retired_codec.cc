@@ -42,12 +42,12 @@ struct GroupSeries {
   uint64_t birth_unix_ns = 0;
   uint32_t label_count = 0;
   std::string_view labels;
-};
 
-template <class Archive>
-void Fields(Archive& archive, GroupSeries& series) {
-  archive(series.family, series.ordinal, series.birth_unix_ns, series.label_count, series.labels);
-}
+  template <class Archive>
+  friend void Fields(Archive& archive, GroupSeries& series) {
+    archive(series.family, series.ordinal, series.birth_unix_ns, series.label_count, series.labels);
+  }
+};
 
 std::vector<EndedValue> Kept(const RetiredGroup& group, size_t number, const CollectTime& now) {
   std::vector<EndedValue> kept;

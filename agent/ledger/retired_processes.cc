@@ -265,8 +265,8 @@ bool RetiredProcesses::HasDied(const InstanceKey& instance, uint32_t ordinal) co
   if (living_.interrupted_at && last->ended >= *living_.interrupted_at) return false;
   // One that lived when this agent was there runs beside the command, even if it has begun before it.
   const bool lived_here = began_at_ && instances_.at(instance).last_seen > *began_at_;
-  const bool is_of_former_attempt = living_.began_ticks && !lived_here &&
-                                    (last->born < living_.booted || last->process.start_ticks < *living_.began_ticks);
+  const bool is_of_former_attempt =
+      living_.began_ticks && !lived_here && (last->born < living_.booted || last->process.start_ticks < *living_.began_ticks);
   if (is_of_former_attempt) return false;
   const auto restarted = restart_counts_.find(instance.first);
   return restarted == restart_counts_.end() || restarted->second <= last->process.restart_count;

@@ -16,12 +16,12 @@ struct NewSeries {
   uint64_t birth_unix_ns = 0;
   uint32_t label_count = 0;
   std::string_view labels;
-};
 
-template <class Archive>
-void Fields(Archive& archive, NewSeries& series) {
-  archive(series.family, series.birth_unix_ns, series.label_count, series.labels);
-}
+  template <class Archive>
+  friend void Fields(Archive& archive, NewSeries& series) {
+    archive(series.family, series.birth_unix_ns, series.label_count, series.labels);
+  }
+};
 
 }  // namespace
 

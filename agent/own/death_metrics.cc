@@ -1,5 +1,7 @@
 #include "own/death_metrics.h"
 
+#include <cstddef>
+
 namespace persia::agent {
 
 std::shared_ptr<const Snapshot> DeathMetrics::Collect() {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "model/interruption.h"
 #include "model/rows.h"

@@ -131,10 +131,9 @@ bool GroupSender::Render(const Group& group, const FamilyNames& held) {
       const bool lowered = size_limit_.is_lowered();
       Warn("push.too_large", "the group " + group.path + " is larger than " +
                                  (lowered ? "the gateway or a proxy accepts (status 413), tried with " : "") +
-                                 std::to_string(size_limit_.most_bytes()) + " bytes" +
-                                 ": its largest family, \"" + family.family->name + "\" (" + std::to_string(family.series) +
-                                 " series, " + std::to_string(family.bytes) +
-                                 " bytes), is left out; give it fewer label values" +
+                                 std::to_string(size_limit_.most_bytes()) + " bytes" + ": its largest family, \"" +
+                                 family.family->name + "\" (" + std::to_string(family.series) + " series, " +
+                                 std::to_string(family.bytes) + " bytes), is left out; give it fewer label values" +
                                  (lowered ? ", or raise the limit of that server" : ""));
     }
     out.insert(held.begin(), held.end());

@@ -119,6 +119,7 @@ std::vector<Reason> ReasonsOf(const AgentStatus& status) {
 }
 
 std::string HeadlineOf(const Reason& reason) {
+  if (reason.kind == "lost") return reason.text.substr(0, reason.text.find(": "));
   if (reason.kind != "died") return reason.text.substr(0, reason.text.find(kLookAt));
   return reason.text.substr(0, std::min(reason.text.find("; "), reason.text.find(" (")));
 }

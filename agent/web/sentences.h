@@ -20,7 +20,7 @@ namespace persia::agent {
 // not judged.
 [[nodiscard]] std::vector<HealthReport::Reason> ReasonsOf(const AgentStatus& status);
 
-// The first clause of a reason: the circumstances of a death, or where to look, follow it.
+// The first clause of a reason: the circumstances of a death, why values were lost, or where to look, follow it.
 [[nodiscard]] std::string HeadlineOf(const HealthReport::Reason& reason);
 
 // What a job is like for which there are no reasons but lost values, and that it stands still, before a hang is judged; empty:

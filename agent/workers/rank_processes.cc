@@ -39,9 +39,9 @@ nanoseconds BirthOf(uint64_t birth_unix_ns, nanoseconds began) {
   return std::max(began, Now(CLOCK_MONOTONIC) - (wall - birth));
 }
 
-// Before the second look, nothing tells whether a gauge has changed, except for that of the steps.
+// Before the second look, nothing tells whether a gauge has changed.
 bool HasChanged(const SegmentReader& reader) {
-  return reader.changes() > 0 || reader.step() || std::ranges::any_of(reader.series(), [&](const SegmentSeries& series) {
+  return reader.changes() > 0 || std::ranges::any_of(reader.series(), [&](const SegmentSeries& series) {
            const SegmentFamily& family = reader.families()[series.record.family];
            const bool counts = family.kind == metrics::segment::Kind::kCounter && !family.clock;
            return counts && reader.values().wholes[series.whole] > 0;

@@ -1,6 +1,5 @@
 """Settings that change while an agent runs, by SIGHUP and by POST: valid and invalid ones."""
 
-import json
 import signal
 import tempfile
 from pathlib import Path

@@ -5,7 +5,7 @@
 namespace persia::agent::model {
 namespace {
 
-bool HasLabel(const auto& labels, std::string_view name, std::string_view value) {
+bool HasValue(const auto& labels, std::string_view name, std::string_view value) {
   for (const auto& [label, text] : labels) {
     if (label == name && text == value) return true;
   }
@@ -21,8 +21,8 @@ AllShown ShownIn(const Snapshot& snapshot) {
     if (!family.name.starts_with(kGroup)) continue;
     const std::string_view name = std::string_view(family.name).substr(kGroup.size());
     for (const SeriesLayout& series : family.series) {
-      const bool first = HasLabel(snapshot.layout->identities[series.identity].labels, "instance", "rep_0");
-      Shown& of = shown.of[first ? 0 : HasLabel(series.labels, "zone", "b") ? 2 : 1];
+      const bool first = HasValue(snapshot.layout->identities[series.identity].labels, "instance", "rep_0");
+      Shown& of = shown.of[first ? 0 : HasValue(series.labels, "zone", "b") ? 2 : 1];
       ++shown.series[first ? 0 : 1];
       const double* values = &snapshot.values[series.first_value];
       std::optional<double>* to = nullptr;
@@ -30,7 +30,7 @@ AllShown ShownIn(const Snapshot& snapshot) {
       if (name == "batches") {
         to = &of.counts[0];
       } else if (name == "rows") {
-        const bool late = HasLabel(series.labels, "feat", "b");
+        const bool late = HasValue(series.labels, "feat", "b");
         to = &of.counts[late ? kLateCount : 1];
         scale = late ? 2 : 1;
       } else if (name == "sizes") {

@@ -122,7 +122,7 @@ function showTroubles(status, troubles) {
   byId('health-worst').hidden = !worst;
   // What the headline leaves out.
   const isWhole = worst?.headline === shortened(worst?.headline ?? '');
-  const more = !worst ? '' : !isWhole ? titled(worst.text) : worst.text.slice(worst.headline.length).replace(/^(; |\. | )/, '');
+  const more = !worst ? '' : !isWhole ? titled(worst.text) : worst.text.slice(worst.headline.length).replace(/^([:;.]? )/, '');
   setText(byId('health-more'), more);
   byId('health-more').hidden = more === '';
 }

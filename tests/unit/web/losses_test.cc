@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Sentences = std::vector<std::string>;
 
-Identity Rank(int number) { return {"dlrm", {{"instance", "rep_" + std::to_string(number)}, {"role", "trainer"}}}; }
+Identity RankIdentity(int number) { return {"dlrm", {{"instance", "rep_" + std::to_string(number)}, {"role", "trainer"}}}; }
 const Identity kAgentsOwn{"dlrm", {{"instance", "host"}, {"role", "agent"}}};
 
 // A snapshot of counters and gauges, each added by its name. REQUIRES: families are added in the order of their names.
@@ -40,10 +40,10 @@ struct Values {
     return *this;
   }
   Values& Dropped(const std::string& reason, int rank, double value) {
-    return Add("persia_metrics_dropped_total", Rank(rank), {{"reason", reason}}, value);
+    return Add("persia_metrics_dropped_total", RankIdentity(rank), {{"reason", reason}}, value);
   }
   Values& Lost(const std::string& metric, const std::string& reason, int rank, double value) {
-    return Add("persia_metrics_lost_total", Rank(rank), {{"metric", metric}, {"reason", reason}}, value);
+    return Add("persia_metrics_lost_total", RankIdentity(rank), {{"metric", metric}, {"reason", reason}}, value);
   }
   Values& LeftOut(std::vector<uint32_t> identities) {
     layout.left_out = {{"train/loss", "train_loss", "a gauge", "a counter", std::move(identities)}};

@@ -187,6 +187,7 @@ TEST(HeadlineOf, IsTheFirstClauseOfADeathAndAHangWithoutWhereToLook) {
   EXPECT_EQ(HeadlineOf({"died", kDeath}), "trainer rep_3 died: SIGKILL");
   EXPECT_EQ(HeadlineOf({"died", "trainer rep_3 died: exit code 1"}), "trainer rep_3 died: exit code 1");
   EXPECT_EQ(HeadlineOf({"slow", kSlow}), kSlow);
+  EXPECT_EQ(HeadlineOf({"lost", kLost}), "3 values of train/loss lost in 4 ranks");
 }
 
 TEST(SituationOf, IsOfAJobWithoutReasons) {

@@ -57,9 +57,7 @@ Agent::~Agent() {
 }
 
 Status Agent::Listen() {
-  if (setup_.options.listen_address.empty()) {
-    return Done{};
-  }
+  if (setup_.options.listen_address.empty()) return Done{};
   HttpServer::Options options;
   options.listen_address = setup_.options.listen_address;
   options.fall_back_to_free_port = setup_.options.listen_address_is_default;
@@ -72,9 +70,7 @@ Status Agent::Listen() {
     options.tls = web_access_->tls();
   }
   auto server = HttpServer::Start(std::move(options), pages_.Routes());
-  if (!server.ok()) {
-    return Error{server.error()};
-  }
+  if (!server.ok()) return Error{server.error()};
   server_ = std::move(server).value();
   return Done{};
 }
@@ -143,11 +139,10 @@ bool Agent::HadWorkers() const {
 void Agent::Reconfigure(const AgentOptions& fresh) {
   pusher_.SetPace(PaceOf(fresh));
   // The gateway first: the next collection goes to that of these settings.
-  if (setup_.gateway && !HaveSameGateway(fresh, *options_.Get())) {
+  if (setup_.gateway && !HaveSameGateway(fresh, *options_.Get()))
     pusher_.Use(setup_.gateway(fresh));
-  } else {
+  else
     pusher_.TryAgain();
-  }
   options_.Set(fresh);
   collector_.SetInterval(fresh.push_interval);
 }
@@ -179,9 +174,7 @@ std::shared_ptr<const Snapshot> Agent::Collect(Depth depth) {
   std::shared_ptr<const Snapshot> all = collection_.Collect(agent_label, depth);
   const auto took = std::chrono::steady_clock::now() - began;
   own_.CollectDone(Seconds(took));
-  if (took < collecting_with_->push_interval) {
-    pace_log_.Recovered("collecting keeps up with the push interval again");
-  }
+  if (took < collecting_with_->push_interval) pace_log_.Recovered("collecting keeps up with the push interval again");
   return all;
 }
 
@@ -200,9 +193,7 @@ void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
   remote_.Offer(escaped);
   if (push_next_tick_.exchange(false)) return pusher_.Enqueue(escaped);
   // Busy: the end of the running push shows whether the gateway is slow or unreachable, and is logged.
-  if (!pusher_.Offer(escaped)) {
-    own_.TickSkipped();
-  }
+  if (!pusher_.Offer(escaped)) own_.TickSkipped();
 }
 
 void Agent::ReportRemoteWrite() {

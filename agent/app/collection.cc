@@ -44,9 +44,7 @@ std::map<WorkerKey, uint32_t> PidsOf(std::span<const WorkerProcess> processes) {
   for (const WorkerProcess& process : processes) {
     const std::map<std::string, std::string> labels(process.identity.labels.begin(), process.identity.labels.end());
     const auto label = [&](const char* name) { return labels.contains(name) ? labels.at(name) : ""; };
-    if (process.alive) {
-      pids.emplace(WorkerKey(label("role"), label("instance"), std::to_string(process.ordinal)), process.pid);
-    }
+    if (process.alive) pids.emplace(WorkerKey(label("role"), label("instance"), std::to_string(process.ordinal)), process.pid);
   }
   return pids;
 }
@@ -122,9 +120,7 @@ SegmentSourceOptions Collection::SourceOptions() {
     options.ledger.read_only = true;
   } else if (setup_.state.directory_fd >= 0) {
     event_positions_.emplace(setup_.state);
-    if (!setup_.run_begins) {
-      options.event_positions = event_positions_->Load();
-    }
+    if (!setup_.run_begins) options.event_positions = event_positions_->Load();
     options.ledger.file = StateFileOf(setup_.state);
     options.ledger.saves_living = setup_.state.directory != setup_.directory;
   }
@@ -249,16 +245,12 @@ Collection::Summary Collection::summary() const {
 void Collection::TakeEvents() {
   const std::vector<JobEvent> events = segments_.TakeEvents();
   event_log_.Add(events);
-  if (event_positions_ && !events.empty()) {
-    event_positions_->Save(segments_.EventPositions());
-  }
+  if (event_positions_ && !events.empty()) event_positions_->Save(segments_.EventPositions());
 }
 
 void Collection::LookAtGpus() {
   if (setup_.view) return;
-  if (!std::exchange(gpus_are_used_, true)) {
-    gpus_.Use(setup_.options.gpu == GpuMode::kAuto, GpuInterval(setup_.options));
-  }
+  if (!std::exchange(gpus_are_used_, true)) gpus_.Use(setup_.options.gpu == GpuMode::kAuto, GpuInterval(setup_.options));
   gpus_.Look(segments_.processes());
   event_log_.Add(gpus_.TakeEvents());
 }
@@ -311,19 +303,14 @@ void Collection::ReportSegments() {
   own_.SetSegments("other_run", stats.other_run);
   own_.SetSegments("orphaned", stats.orphans);
   own_.SetSegmentsBroken(stats.bad);
-  if (const auto state = segments_.state_stats()) {
+  if (const auto state = segments_.state_stats())
     own_.SetState(state->behind, state->file_bytes, state->bytes_written, state->errors);
-  }
   own_.SetRetiredProcesses(stats.retired);
   own_.SetRetiredSeriesDropped(stats.retired_series_refused);
   ReportLeftOut();
   std::map<std::string, uint64_t> refused;
-  for (const std::string& reason : refused_reasons_) {
-    refused[reason] = 0;  // a reason that no longer applies returns to 0
-  }
-  for (const RefusedSegment& segment : stats.refused) {
-    ++refused[segment.problem.reason];
-  }
+  for (const std::string& reason : refused_reasons_) refused[reason] = 0;  // a reason that no longer applies returns to 0
+  for (const RefusedSegment& segment : stats.refused) ++refused[segment.problem.reason];
   refused_reasons_.clear();
   for (const auto& [reason, count] : refused) {
     own_.SetSegmentsRefused(reason, count);
@@ -335,9 +322,7 @@ void Collection::ReportSegments() {
 
 // The series that the plan left out, and the reports of the plan and the segments.
 void Collection::ReportLeftOut() {
-  for (const Diagnostic& diagnostic : segments_.TakeDiagnostics()) {
-    LogWarning("segments." + diagnostic.kind, diagnostic.text);
-  }
+  for (const Diagnostic& diagnostic : segments_.TakeDiagnostics()) LogWarning("segments." + diagnostic.kind, diagnostic.text);
   const SeriesLeftOut& left_out = segments_.stats().left_out;
   own_.SetDroppedSeries("max_series", left_out.agent_limit);
   own_.SetDroppedSeries("max_series_per_instance", left_out.instance_limit);

@@ -66,9 +66,8 @@ std::shared_ptr<const Snapshot> Collector::Stop() {
 Collector::Task Collector::AwaitTask(Due& due) {
   const MutexLock lock(mutex_);
   const Clock::TimePoint next = std::min(due.tick, due.look);
-  while (!stopping_ && !wanted_ && !interval_changed_ && options_.clock->Now() < next) {
+  while (!stopping_ && !wanted_ && !interval_changed_ && options_.clock->Now() < next)
     options_.clock->WaitUntil(mutex_, wake_, next);
-  }
   Task task{.began = options_.clock->Now(), .is_last = stopping_};
   if (interval_changed_) {
     interval_changed_ = false;

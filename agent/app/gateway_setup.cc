@@ -41,9 +41,8 @@ std::string OwnAddress(const AgentOptions& options) {
   const GatewayAddress gateway = GatewayAddress::Parse(has_gateway ? options.gateway_address : "192.0.2.1:9091").value();
   // A gateway behind a proxy may have no address here.
   const Proxy proxy = ProxyFor(options.gateway_proxy, gateway.scheme() == "https", ProcessEnvironment());
-  if (const auto url = ParseProxyUrl(proxy.url); has_gateway && url.ok()) {
+  if (const auto url = ParseProxyUrl(proxy.url); has_gateway && url.ok())
     return AddressTowards(url.value().host(), url.value().PortOrDefault());
-  }
   return AddressTowards(gateway.host(), gateway.port());
 }
 

@@ -91,9 +91,8 @@ void Judgement::CountTime() {
   if (setup_.view) return;
   if (segments_.GoodputIsSaved()) goodput_.Saved();
   std::vector<RankProcess> processes(segments_.rank_processes().begin(), segments_.rank_processes().end());
-  for (RankProcess& process : processes) {
+  for (RankProcess& process : processes)
     process.hangs = process.alive && (health_.judge().job_hangs() || hung_.contains({process.pid, process.start_ticks}));
-  }
   Goodput::Moment moment{.now = nanoseconds(segments_.read_at()), .step = kUnmarkedStep};
   if (setup_.exec != nullptr && setup_.exec->CommandExitCode()) moment.over_at = nanoseconds(setup_.exec->ended_at());
   for (const SharedRanks::Pair& pair : shared_ranks_.Look(processes)) ReportShared(pair);
@@ -159,9 +158,8 @@ void Judgement::LookForStacks() {
   for (size_t i = 0; i < processes.size(); ++i) {
     const WorkerProcess& process = processes[i];
     if (!process.alive) continue;
-    if (const std::string stacks = vitals_->TakeStacks(process); !stacks.empty()) {
+    if (const std::string stacks = vitals_->TakeStacks(process); !stacks.empty())
       events.push_back(StacksEvent(process, stacks, std::chrono::system_clock::now()));
-    }
     const bool hangs = health_.judge().job_hangs() || health_.judge().Of(i) == HangJudge::Verdict::kHung;
     hangs ? vitals_->AskForStacks(process) : vitals_->EndHang(process);
   }
@@ -182,11 +180,9 @@ void Judgement::FindShownRanks() {
   std::set<Identity> exposed;
   for (const WorkerProcess& process : segments_.processes()) exposed.insert(process.identity);
   shown_ranks_.clear();
-  for (const GoodputReport::Rank& rank : goodput_.report()->ranks) {
-    if (Identity identity = segments_.IdentityOf(rank.rank); exposed.contains(identity)) {
+  for (const GoodputReport::Rank& rank : goodput_.report()->ranks)
+    if (Identity identity = segments_.IdentityOf(rank.rank); exposed.contains(identity))
       shown_ranks_.emplace(rank.rank, std::move(identity));
-    }
-  }
 }
 
 }  // namespace persia::agent

@@ -67,9 +67,8 @@ void RemoteTargets::Apply(const AgentOptions& options) {
   std::map<std::string, RemoteWrite::Stats> before;
   for (const Target& target : former) {
     // Pending snapshots go into the queue, and are sent by the next target that opens it.
-    if (target.sink != nullptr) {
+    if (target.sink != nullptr)
       static_cast<void>(target.sink->Finish(nullptr, std::chrono::milliseconds(0), RemoteWrite::Ending::kGoesOn));
-    }
     before[target.settings.name] = StatsOf(target);
   }
   former.clear();
@@ -86,9 +85,8 @@ void RemoteTargets::Apply(const AgentOptions& options) {
 void RemoteTargets::Use(std::vector<Target> targets) {
   const MutexLock lock(mutex_);
   targets_ = std::move(targets);
-  for (const Target& target : targets_) {
+  for (const Target& target : targets_)
     if (interrupted_ && target.sink != nullptr) target.sink->Interrupt();
-  }
 }
 
 std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool log_failure) {
@@ -158,9 +156,8 @@ void RemoteTargets::Offer(const std::shared_ptr<const Snapshot>& snapshot) {
   if (snapshot == nullptr) return;
   std::vector<Target> now = targets();
   RetryOpen(now, *snapshot);
-  for (const Target& target : now) {
+  for (const Target& target : now)
     if (target.sink != nullptr) target.sink->Offer(snapshot);
-  }
 }
 
 void RemoteTargets::RetryOpen(std::vector<Target>& targets, const Snapshot& snapshot) {
@@ -196,16 +193,14 @@ void RemoteTargets::Finish(const std::shared_ptr<const Snapshot>& last, std::chr
 void RemoteTargets::Interrupt() {
   const MutexLock lock(mutex_);
   interrupted_ = true;
-  for (const Target& target : targets_) {
+  for (const Target& target : targets_)
     if (target.sink != nullptr) target.sink->Interrupt();
-  }
 }
 
 std::vector<RemoteTargets::TargetStats> RemoteTargets::stats() const {
   std::vector<TargetStats> stats;
-  for (const Target& target : targets()) {
+  for (const Target& target : targets())
     stats.push_back({target.settings.name, StatsOf(target), target.settings.queue_max_bytes});
-  }
   return stats;
 }
 

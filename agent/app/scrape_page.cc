@@ -31,11 +31,10 @@ Layout Joined(const Layout& collected, const Layout& process, const Identity& se
       series.first_value += collected.value_count;
     }
     const auto place = std::ranges::lower_bound(layout.families, family.name, {}, &FamilyLayout::name);
-    if (place != layout.families.end() && place->name == family.name) {
+    if (place != layout.families.end() && place->name == family.name)
       std::move(family.series.begin(), family.series.end(), std::back_inserter(place->series));
-    } else {
+    else
       layout.families.insert(place, std::move(family));
-    }
   }
   layout.value_count += process.value_count;
   return layout;

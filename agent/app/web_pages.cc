@@ -88,11 +88,10 @@ std::vector<Route> AssetRoutes() {
            ServerResponse response = ForBrowsers(200, asset.content_type);
            const bool is_small = asset.content.size() < kMinGzipBytes;
            if (!is_small && TakesGzip(request)) response.shared_body = gzipped->Get(asset.content);
-           if (response.shared_body != nullptr) {
+           if (response.shared_body != nullptr)
              response.headers.emplace_back("Content-Encoding", "gzip");
-           } else {
+           else
              response.body = asset.content;
-           }
            return response;
          }});
   }
@@ -153,9 +152,8 @@ std::vector<Route> WebPages::Routes() {
   const auto metrics = [this](const ServerRequest& request) {
     const ScrapeFormat format = AcceptedFormat(request.HeaderList("Accept"));
     ScrapePage::Body body = scrape_page_.BodyIn(format, TakesGzip(request));
-    if (body.text == nullptr) {
+    if (body.text == nullptr)
       return ServerResponse{.status = 503, .body = "The agent ends, or slow clients still receive many former answers.\n"};
-    }
     parts_.own.ScrapeDone();
     ServerResponse response{.content_type = ContentType(format),
                             .headers = {{"Vary", "Accept, Accept-Encoding"}},
@@ -186,9 +184,7 @@ std::vector<Route> WebPages::Routes() {
                                {"GET", "/-/healthy", healthy},
                                {"GET", "/-/ready", ready},
                                {"GET", "/report.html", report}};
-  for (std::vector<Route> more : {ApiRoutes(), AssetRoutes()}) {
-    std::move(more.begin(), more.end(), std::back_inserter(routes));
-  }
+  for (std::vector<Route> more : {ApiRoutes(), AssetRoutes()}) std::move(more.begin(), more.end(), std::back_inserter(routes));
   return routes;
 }
 
@@ -212,13 +208,16 @@ std::vector<Route> WebPages::ApiRoutes() {
   };
   const auto end = [this](const ServerRequest& request) { return AwaitEnd(request); };
   const auto metadata = [this, big](const ServerRequest& request) {
-    return big(request, [&] { return AnswerMetadata(parts_.collector.Newest().get()); });
+    return big(
+        request, [&] { return AnswerMetadata(parts_.collector.Newest().get()); });
   };
   const auto series = [this, big](const ServerRequest& request) {
-    return big(request, [&] { return AnswerSeries(request.query, parts_.collector.Newest().get()); });
+    return big(
+        request, [&] { return AnswerSeries(request.query, parts_.collector.Newest().get()); });
   };
   const auto search = [this, big](const ServerRequest& request) {
-    return big(request, [&] { return AnswerSearch(request.query, parts_.collector.Newest().get()); });
+    return big(
+        request, [&] { return AnswerSearch(request.query, parts_.collector.Newest().get()); });
   };
   const auto range = [this, big](const ServerRequest& request) {
     return big(request, [&] { return AnswerRange(request.query, parts_.history.Entries(), parts_.collector.Newest().get()); });
@@ -253,17 +252,12 @@ ServerResponse WebPages::AwaitEnd(const ServerRequest& request) {
 }
 
 ServerResponse WebPages::Reload() const {
-  if (!parts_.setup.options.enable_lifecycle) {
+  if (!parts_.setup.options.enable_lifecycle)
     return {.status = 403, .body = "Reloading by HTTP is disabled; set enable_lifecycle: true, and restart the agent.\n"};
-  }
   const std::vector<std::string> errors = parts_.setup.reload();
-  if (errors.empty()) {
-    return {.body = "Reloaded.\n"};
-  }
+  if (errors.empty()) return {.body = "Reloaded.\n"};
   std::string body = "Not reloaded, the settings in use stay:\n";
-  for (const std::string& error : errors) {
-    body += error + "\n";
-  }
+  for (const std::string& error : errors) body += error + "\n";
   return {.status = 500, .body = std::move(body)};
 }
 

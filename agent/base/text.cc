@@ -125,9 +125,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
       const bool same = Fold(a[i - 1]) == Fold(b[j - 1]);
       best = std::min(
           {table[(i - 1) * width + j] + 1, table[i * width + j - 1] + 1, table[(i - 1) * width + j - 1] + (same ? 0 : 1)});
-      if (i > 1 && j > 1 && Fold(a[i - 1]) == Fold(b[j - 2]) && Fold(a[i - 2]) == Fold(b[j - 1])) {
+      if (i > 1 && j > 1 && Fold(a[i - 1]) == Fold(b[j - 2]) && Fold(a[i - 2]) == Fold(b[j - 1]))
         best = std::min(best, table[(i - 2) * width + j - 2] + 1);
-      }
     }
   }
   return table.back();
@@ -162,13 +161,12 @@ std::string OneLine(std::string_view text) {
   std::string out;
   ForEachCharacter(text, [&](std::string_view character, bool valid) {
     const char c = character.front();
-    if (c == '\n' || c == '\r' || c == '\t') {
+    if (c == '\n' || c == '\r' || c == '\t')
       out += ' ';
-    } else if (!valid || ChangesTheLine(character)) {
+    else if (!valid || ChangesTheLine(character))
       out += kReplacement;
-    } else {
+    else
       out += character;
-    }
   });
   return out;
 }
@@ -213,9 +211,7 @@ Result<std::chrono::milliseconds> ParsePrometheusDuration(std::string_view text)
 
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text) {
   double seconds = 0;
-  if (!ParseNumber(text, seconds)) {
-    seconds = text.empty() ? -1 : SecondsWithUnits(text);
-  }
+  if (!ParseNumber(text, seconds)) seconds = text.empty() ? -1 : SecondsWithUnits(text);
   if (!(seconds >= 0 && seconds <= kMaxSeconds)) return Bad(text, "is not a duration (10, 30s, 5m, 1m20s)");
   // Less than the error of a product of doubles, which must not add a millisecond.
   constexpr double kJustBelow = 1 - 1e-12;

@@ -69,9 +69,7 @@ struct Choice {
 
 inline std::string CommaSeparated(std::span<const std::string_view> words) {
   std::string list;
-  for (const std::string_view word : words) {
-    list += (list.empty() ? "" : ", ") + std::string(word);
-  }
+  for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
   return list;
 }
 
@@ -89,7 +87,9 @@ Result<T> ParseChoice(std::string_view text, const Choice<T> (&choices)[N]) {
 // REQUIRES: `value` is one of the choices.
 template <class T, size_t N>
 std::string_view WordOf(T value, const Choice<T> (&choices)[N]) {
-  return std::find_if(std::begin(choices), std::end(choices), [value](const Choice<T>& c) { return c.value == value; })->word;
+  return std::find_if(
+             std::begin(choices), std::end(choices), [value](const Choice<T>& c) { return c.value == value; })
+      ->word;
 }
 
 }  // namespace persia::agent

@@ -13,8 +13,9 @@ namespace {
 
 // A flag that needs no value, and takes one behind `=` only.
 bool IsSwitch(std::string_view flag) {
-  return std::any_of(Settings().begin(), Settings().end(),
-                     [flag](const Setting& setting) { return setting.flag == flag && setting.kind == ValueKind::kBoolean; });
+  return std::any_of(
+      Settings().begin(), Settings().end(),
+      [flag](const Setting& setting) { return setting.flag == flag && setting.kind == ValueKind::kBoolean; });
 }
 
 }  // namespace
@@ -25,11 +26,10 @@ std::vector<Word> WordsOf(const std::vector<std::string>& arguments, CommandLine
   for (size_t i = 1; i < arguments.size(); ++i) {
     Word word{arguments[i], i};
     bool value = false;
-    if (word.text.starts_with("--") && word.text.find('=') == word.text.size() - 1) {
+    if (word.text.starts_with("--") && word.text.find('=') == word.text.size() - 1)
       word.text += kEmptyValue;
-    } else if (IsSwitch(word.text) && i + needed < arguments.size() && ParseBoolean(arguments[i + 1], value).ok()) {
+    else if (IsSwitch(word.text) && i + needed < arguments.size() && ParseBoolean(arguments[i + 1], value).ok())
       word.text += "=" + arguments[++i];
-    }
     words.push_back(std::move(word));
   }
   return words;

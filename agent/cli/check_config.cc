@@ -7,9 +7,7 @@
 namespace persia::agent {
 
 int CheckConfigCommand(const Config& config) {
-  for (const std::string& note : config.notes) {
-    std::printf("# %s\n", note.c_str());
-  }
+  for (const std::string& note : config.notes) std::printf("# %s\n", note.c_str());
   std::printf("# %s\n", config.file.empty() ? "no file; flags, environment and defaults" : (config.file + ": good").c_str());
   for (const Setting& setting : Settings()) {
     const std::string value = setting.get(config.options);

@@ -48,9 +48,7 @@ class Help : public CLI::Formatter {
   }
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, std::move(name));
-    if (app->get_name() == "exec") {
-      usage.insert(usage.find('\n'), " -- COMMAND [ARGUMENT...]");
-    }
+    if (app->get_name() == "exec") usage.insert(usage.find('\n'), " -- COMMAND [ARGUMENT...]");
     return usage;
   }
   std::string make_option_opts(const CLI::Option* option) const override {
@@ -61,9 +59,7 @@ class Help : public CLI::Formatter {
 // CLI11's help with single blank lines.
 std::string HelpText(const CLI::App& app, const std::string& program) {
   std::string text = app.help(program);
-  for (size_t at = 0; (at = text.find("\n\n\n")) != std::string::npos;) {
-    text.erase(at, 1);
-  }
+  for (size_t at = 0; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
   return text;
 }
 
@@ -197,9 +193,7 @@ ConfigError UnknownArgument(const std::string& argument, const CLI::App& verb, c
     return {.text = "unexpected argument " + Quoted(argument), .consequence = "it is ignored", .lasting = true};
   const std::string name = argument.substr(0, argument.find('='));
   std::vector<std::string> names;
-  for (const CLI::Option* option : verb.get_options()) {
-    names.push_back(option->get_name());
-  }
+  for (const CLI::Option* option : verb.get_options()) names.push_back(option->get_name());
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const Setting* meant = DecidingSetting(name);
   const std::string suggestion = DidYouMean(name, candidates);
@@ -233,13 +227,10 @@ std::string CheckFirst(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return "a command is missing" + list + "; see --help";
   const std::string& first = arguments[0];
   if (VerbOf(first) || std::find(std::begin(kPrinting), std::end(kPrinting), first) != std::end(kPrinting)) return "";
-  if (first.starts_with("-")) {
+  if (first.starts_with("-"))
     return "unexpected flag " + Quoted(first) + " before the command" + list + "; flags follow the command";
-  }
   std::vector<std::string_view> verbs;
-  for (const Choice<Verb>& verb : kVerbs) {
-    verbs.push_back(verb.word);
-  }
+  for (const Choice<Verb>& verb : kVerbs) verbs.push_back(verb.word);
   return "unknown command " + Quoted(first) + list + DidYouMean(first, verbs);
 }
 
@@ -266,11 +257,10 @@ void TakeTopFlags(const TopFlags& flags, CommandLine& line) {
   top.insecure = LastValueOf(flags.insecure).has_value();
   if (const auto text = LastValueOf(flags.interval)) {
     const auto interval = ParseDuration(*text);
-    if (interval.ok() && interval.value() >= kMinInterval && interval.value() <= kMaxInterval) {
+    if (interval.ok() && interval.value() >= kMinInterval && interval.value() <= kMaxInterval)
       top.interval = interval.value();
-    } else {
+    else
       line.errors.push_back({.text = "--interval: " + Quoted(*text) + " is not a duration from 100ms to 1h (500ms, 2s, 1m)"});
-    }
   }
 }
 
@@ -278,11 +268,10 @@ void TakeReportFlags(const Flags& flags, CommandLine& line) {
   line.report.files = ValuesOf(flags.files);
   line.report.compares = LastValueOf(flags.compares).has_value();
   const size_t given = line.report.files.size();
-  if (line.report.compares && given != 2) {
+  if (line.report.compares && given != 2)
     line.errors.push_back({.text = "report --compare needs two files, not " + std::to_string(given)});
-  } else if (!line.report.compares && given != 1) {
+  else if (!line.report.compares && given != 1)
     line.errors.push_back({.text = "report needs one file, not " + std::to_string(given) + "; two with --compare"});
-  }
 }
 
 void TakeFlags(const Flags& flags, CommandLine& line) {
@@ -294,11 +283,8 @@ void TakeFlags(const Flags& flags, CommandLine& line) {
     TakeTopFlags(flags.top, line);
     return;
   }
-  for (size_t i = 0; i < Settings().size(); ++i) {
-    for (const std::string& value : ValuesOf(flags.settings[i])) {
-      line.settings.emplace_back(Settings()[i].flag, value);
-    }
-  }
+  for (size_t i = 0; i < Settings().size(); ++i)
+    for (const std::string& value : ValuesOf(flags.settings[i])) line.settings.emplace_back(Settings()[i].flag, value);
   line.config_file = LastValueOf(flags.config_file);
   line.strict = LastValueOf(flags.strict).has_value();
   line.metrics = ValuesOf(flags.metrics);
@@ -351,9 +337,8 @@ void ParseVerb(const std::vector<std::string>& arguments, CommandLine& line) {
     if (!rest.empty() && IsFlag(rest.front())) {
       line.errors.push_back(UnknownArgument(rest.front(), app, HintOf(line.verb)));
       std::vector<std::string> with_value;
-      for (const CLI::Option* option : app.get_options()) {
+      for (const CLI::Option* option : app.get_options())
         if (option->get_expected_max() > 0) with_value.push_back(option->get_name());
-      }
       RemoveUnknown(rest.front(), with_value, line.verb, words);
       continue;
     }

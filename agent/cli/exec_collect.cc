@@ -90,29 +90,22 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
                   : OpenEmitPipe(config.options, /*remove=*/record.pipe() == supervisor::kCreatedPipe);
   auto receiver = pipe.ok() ? StartEmitReceiver(config.options, session.value(), std::move(pipe).value())
                             : Result<std::unique_ptr<EmitReceiver>>(Error{pipe.error()});
-  if (!receiver.ok()) {
-    LogError("fifo", receiver.error());
-  }
+  if (!receiver.ok()) LogError("fifo", receiver.error());
   JobAgent agent({.config = config,
                   .sources = sources,
                   .session = session.value(),
                   .receiver = receiver.ok() ? std::move(receiver).value() : nullptr,
                   .exec = &record});
-  if (const Status listening = agent.Listen(); !listening.ok()) {
+  if (const Status listening = agent.Listen(); !listening.ok())
     LogError("web", listening.error() + "; the pages are not served");
-  }
   agent.Start();
   // The supervisor sends SIGUSR1 once the command's end is in the record.
-  while (!record.CommandExitCode()) {
-    signals.Next();
-  }
+  while (!record.CommandExitCode()) signals.Next();
   const auto exit_code = record.CommandExitCode();
   const std::optional<Interruption> interruption = record.interruption();
   // A person or a scheduler that interrupts a job does not want to wait, also if it is the command alone.
   const bool is_interrupted = interruption || exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM;
-  if (config.options.linger.count() > 0 && !is_interrupted) {
-    agent.Linger(signals, record.ended_at() + config.options.linger);
-  }
+  if (config.options.linger.count() > 0 && !is_interrupted) agent.Linger(signals, record.ended_at() + config.options.linger);
   // A person who presses Ctrl-C is done with the run; a scheduler may start the job again. Of a job that never came to its
   // first metric, nothing could go on.
   const bool is_ended = exit_code == 0 || (interruption && interruption->from_terminal);

@@ -108,16 +108,14 @@ ExecPlan MakePlan(const CommandLine& line, const Config& config) {
     return plan;
   }
   const auto others = session.value().FileOfOthers();
-  if (others.ok()) {
+  if (others.ok())
     plan.others = others.value();
-  } else {
+  else
     LogWarning("agent.others", others.error() + "; another exec of this job may end the run while this one goes on");
-  }
   plan.collects = true;
   // The start-up hook of the Python package. The environment's own value stays.
-  if (constexpr char kHook[] = "PERSIA_METRICS_TORCHELASTIC"; std::getenv(kHook) == nullptr) {
+  if (constexpr char kHook[] = "PERSIA_METRICS_TORCHELASTIC"; std::getenv(kHook) == nullptr)
     plan.environment.emplace_back(kHook, "1");
-  }
   for (const std::string_view variable : line.instruments) plan.environment.emplace_back(variable, "1");
   bool pipe_is_read = false;
   if (session.value().other_agent()) {
@@ -128,9 +126,8 @@ ExecPlan MakePlan(const CommandLine& line, const Config& config) {
     plan.pipe = pipe.ok() ? std::move(pipe).value() : nullptr;
     pipe_is_read = plan.pipe != nullptr;
   }
-  if (pipe_is_read) {
+  if (pipe_is_read)
     for (auto& variable : EmitEnvironment(config.options.fifo)) plan.environment.push_back(std::move(variable));
-  }
   return plan;
 }
 
@@ -172,9 +169,7 @@ int PrepareExec(const CommandLine& line, const Config& given, const ConfigSource
   const ExecPlan plan = MakePlan(line, config);
   if (plan.refused) return RefuseExec(kExitRefused, memory);
   std::string text;
-  for (const auto& [name, value] : plan.environment) {
-    text += name + "=" + value + '\0';
-  }
+  for (const auto& [name, value] : plan.environment) text += name + "=" + value + '\0';
   if (plan.pipe != nullptr) {
     preparation->pipe = static_cast<uint32_t>(text.size());
     text += config.options.fifo + '\0';

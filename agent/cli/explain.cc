@@ -29,9 +29,7 @@ constexpr Choice<MetricType> kTypes[] = {{"stream", MetricType::kUntyped},
 
 std::string NumberList(const std::vector<double>& numbers) {
   std::string out;
-  for (const double number : numbers) {
-    out += (out.empty() ? "" : ", ") + LabelText(number);
-  }
+  for (const double number : numbers) out += (out.empty() ? "" : ", ") + LabelText(number);
   return out;
 }
 
@@ -45,9 +43,7 @@ std::string RuleLine(const MappingRules* rules, const MappingRule* rule) {
   if (rules == nullptr) return "none: there are no rules";
   if (rule == nullptr) return "none of " + std::to_string(rules->rules().size()) + " matches: the name is that of the program";
   std::string out = rule->place + ": " + (rule->regex ? "regex " : "") + rule->match;
-  if (rule->group != "*") {
-    out += rule->group.empty() ? " in the empty group" : " in group " + rule->group;
-  }
+  if (rule->group != "*") out += rule->group.empty() ? " in the empty group" : " in group " + rule->group;
   if (rule->left_out) out += ", which is not applied because of an error in the file: the bundled rules apply";
   return out;
 }
@@ -70,9 +66,7 @@ std::string StreamType(const Exposed& exposed) {
 std::string BoundsLines(const Exposed& exposed) {
   const std::vector<double> exact = SnapToStreamBounds(exposed.bounds, Scale(exposed.scale));
   std::string out = Row("bounds", NumberList(exact) + ", +Inf");
-  if (exact != exposed.bounds) {
-    out += Row("", "the nearest at which streams count; asked for: " + NumberList(exposed.bounds));
-  }
+  if (exact != exposed.bounds) out += Row("", "the nearest at which streams count; asked for: " + NumberList(exposed.bounds));
   return out;
 }
 
@@ -96,9 +90,8 @@ std::set<MetricType> TypesInJob(const AgentOptions& options, const SourceMetric&
     if (reader == nullptr || !reader->Read(1, std::chrono::system_clock::now(), problem)) continue;
     for (const SegmentFamily& family : reader->families()) {
       const bool is_metric = family.known && family.kind != metrics::segment::Kind::kEvent;
-      if (is_metric && family.group == metric.group && family.name == metric.name) {
+      if (is_metric && family.group == metric.group && family.name == metric.name)
         types.insert(FamiliesOf(family.kind).front().type);
-      }
     }
   }
   return types;
@@ -117,24 +110,13 @@ std::string Explain(const MappingRules* rules, const SourceMetric& metric, bool 
   out += Row("name", exposed->name);
   out += Row("type", TypeLine(metric, *exposed, type_is_known));
   std::string labels;
-  for (const auto& [name, value] : exposed->labels) {
-    labels += (labels.empty() ? "" : ", ") + name + "=" + Quoted(value);
-  }
-  if (!labels.empty()) {
-    out += Row("labels", labels + (exposed->labels_yield ? ", where the metric has none of that name" : ""));
-  }
-  if (exposed->scale != 1) {
-    out += Row("scale", LabelText(exposed->scale));
-  }
-  if (stream && exposed->type == MetricType::kHistogram) {
-    out += BoundsLines(*exposed);
-  }
-  if (stream && exposed->type == MetricType::kSummary) {
-    out += Row("quantiles", NumberList(exposed->quantiles));
-  }
-  if (stream && exposed->ttl && exposed->ttl->count() > 0) {
+  for (const auto& [name, value] : exposed->labels) labels += (labels.empty() ? "" : ", ") + name + "=" + Quoted(value);
+  if (!labels.empty()) out += Row("labels", labels + (exposed->labels_yield ? ", where the metric has none of that name" : ""));
+  if (exposed->scale != 1) out += Row("scale", LabelText(exposed->scale));
+  if (stream && exposed->type == MetricType::kHistogram) out += BoundsLines(*exposed);
+  if (stream && exposed->type == MetricType::kSummary) out += Row("quantiles", NumberList(exposed->quantiles));
+  if (stream && exposed->ttl && exposed->ttl->count() > 0)
     out += Row("ttl", LabelText(static_cast<double>(exposed->ttl->count()) / 1000) + " s without a value");
-  }
   return out + Row("help", exposed->help.empty() ? "the program's own" : OneLine(exposed->help));
 }
 

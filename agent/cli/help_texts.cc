@@ -79,11 +79,8 @@ std::span<const std::string_view> UsualOf(Verb verb) {
 
 std::string SettingsWithoutFlag() {
   std::string text = "\nSecrets have no flag, because other users can see a program's flags:";
-  for (const Setting& setting : Settings()) {
-    if (setting.flag.empty()) {
-      text += "\n  $" + std::string(setting.environment) + ", in the file " + std::string(setting.key);
-    }
-  }
+  for (const Setting& setting : Settings())
+    if (setting.flag.empty()) text += "\n  $" + std::string(setting.environment) + ", in the file " + std::string(setting.key);
   return text;
 }
 

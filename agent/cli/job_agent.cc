@@ -127,9 +127,8 @@ void JobAgent::ClaimIdentity(const Identity& own, const AgentOptions& options, s
 
 Status JobAgent::Listen() {
   Status listening = agent_->Listen();
-  if (const Status published = session_.PublishPage(agent_->PageUrl()); !published.ok()) {
+  if (const Status published = session_.PublishPage(agent_->PageUrl()); !published.ok())
     LogWarning("web", "persia-metrics-agent top does not find the page: " + published.error());
-  }
   return listening;
 }
 
@@ -139,9 +138,7 @@ void JobAgent::Start() {
 }
 
 void JobAgent::LogStart() const {
-  for (const std::string& note : config_.notes) {
-    LogWarning("config.note", note);
-  }
+  for (const std::string& note : config_.notes) LogWarning("config.note", note);
   if (const auto disk = session_.directory().DiskFilesystem()) {
     LogWarning("job.disk",
                "the workers' segments are in " + session_.directory().path() + ", on " + *disk +
@@ -150,9 +147,8 @@ void JobAgent::LogStart() const {
   }
   const AgentOptions& options = config_.options;
   if (const std::string& report = options.report_file;
-      !report.empty() && report != kNoReport && access(DirectoryOf(report).c_str(), W_OK) != 0) {
+      !report.empty() && report != kNoReport && access(DirectoryOf(report).c_str(), W_OK) != 0)
     LogWarning("report", SystemError("report_file: " + Quoted(report) + " cannot be written at the end").message);
-  }
   const std::string pages = agent_->PageUrl();
   LogInfo("agent.started",
           "job " + Quoted(options.job_name) + (continues_run_ ? " continues run " : " starts run ") + session_.run_id() +
@@ -169,22 +165,18 @@ void JobAgent::Linger(SignalReader& signals, std::chrono::steady_clock::time_poi
   const std::string page = agent_->PageUrl();
   LogInfo("agent.lingers", "the command has ended; the agent goes on for " + ToText(config_.options.linger) + " s" +
                                (page.empty() ? "" : ", with its page on " + page + "/") + "; SIGINT or SIGTERM ends it");
-  while (const auto signal = signals.Next(until)) {
+  while (const auto signal = signals.Next(until))
     if (signal->IsEnd()) return;
-  }
 }
 
 void JobAgent::Finish(SignalReader& signals, bool delete_groups) {
   std::atomic<bool> done = false;
   TaskThreads ending("finish");
   ending.Run([&] {
-    if (receiver_ != nullptr) {
-      receiver_->Stop();  // the last collection includes the lines that are left in the pipe
-    }
+    if (receiver_ != nullptr) receiver_->Stop();  // the last collection includes the lines that are left in the pipe
     const auto series = delete_groups ? RemoteWrite::Ending::kEnds : RemoteWrite::Ending::kGoesOn;
-    if (const Status arrived = agent_->Finish(series); !arrived.ok()) {
+    if (const Status arrived = agent_->Finish(series); !arrived.ok())
       LogWarning("push.last", "the last values did not arrive at " + arrived.error());
-    }
     if (delete_groups) {
       const Status ended = agent_->EndGroups();
       ended.ok() ? LogInfo("groups.end", "the job has ended; its groups on the gateway are deleted")
@@ -228,9 +220,8 @@ void JobAgent::WriteReport() {
   const std::string& path = report_path_;
   if (path.empty()) return;
   if (config_.options.report_file.empty()) {
-    if (const Status made = MakeKeptReportsDirectory(DirectoryOf(path)); !made.ok()) {
+    if (const Status made = MakeKeptReportsDirectory(DirectoryOf(path)); !made.ok())
       return LogInfo("report", "no report is kept: " + made.error() + "; set report_file");
-    }
   }
   const bool is_summary = path.ends_with(kSummaryEnding);
   const std::string content =
@@ -263,9 +254,8 @@ std::string OtherAgentMessage(const JobSession& session) {
   }
   std::string message = "the agent with pid " + *session.other_agent() + " collects in " + session.directory().path();
   if (const std::string& page = session.page(); !page.empty()) message += ", with its page on " + page + "/,";
-  if (session.other_run()) {
+  if (session.other_run())
     return message + " for another run; run " + session.run_id() + " is not collected: give it another job name or metrics_dir";
-  }
   return message + " already; this agent does not collect";
 }
 

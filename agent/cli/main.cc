@@ -114,13 +114,11 @@ int Main(std::vector<std::string> arguments) {
   if (call.prepares) return PrepareExec(line, config, sources, call.memory);
   if (call.collects) return CollectForExec(line, config, sources, call.memory);
   if (line.verb == Verb::kRun) return RunCommand(line, config, sources);
-  for (const std::string& error : config.ErrorTexts()) {
-    if (line.verb == Verb::kOnce) {
+  for (const std::string& error : config.ErrorTexts())
+    if (line.verb == Verb::kOnce)
       LogError("config.refused", error);
-    } else {
+    else
       std::fprintf(stderr, "%s\n", error.c_str());
-    }
-  }
   if (!config.ok()) return kExitUsage;
   switch (line.verb) {
     case Verb::kOnce:

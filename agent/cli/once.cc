@@ -73,9 +73,8 @@ int OnceCommand(const Config& config) {
   EventLog event_log({});
   const History no_history({.span = std::chrono::milliseconds(0)});
   Collection collection(setup, clock, own, event_log, no_history);
-  for (const RemoteWriteTarget& target : config.options.remote_write) {
+  for (const RemoteWriteTarget& target : config.options.remote_write)
     own.SetRemoteWrite(target.name, {.queue_max_bytes = target.queue_max_bytes});
-  }
   collection.Collect("");
   // The number of series is that of the collection before.
   const std::shared_ptr<const Snapshot> all = collection.Collect("");

@@ -20,13 +20,12 @@ constexpr size_t kMaxMib = 256;
 // None, after a line on stderr, if it cannot be read.
 std::optional<RunSummary> ReadSummary(const std::string& path) {
   std::string problem;
-  if (const auto file = ReadSmallFile(path, "; expected the JSON that an agent wrote with --report", kMaxMib); !file.ok()) {
+  if (const auto file = ReadSmallFile(path, "; expected the JSON that an agent wrote with --report", kMaxMib); !file.ok())
     problem = file.error();
-  } else if (auto summary = ParseSummary(file.value().content); !summary.ok()) {
+  else if (auto summary = ParseSummary(file.value().content); !summary.ok())
     problem = summary.error();
-  } else {
+  else
     return std::move(summary).value();
-  }
   std::fprintf(stderr, "persia-metrics-agent: %s %s\n", Quoted(path).c_str(), problem.c_str());
   return std::nullopt;
 }

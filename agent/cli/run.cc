@@ -43,9 +43,7 @@ int RunCommand(const CommandLine& line, const Config& config, const ConfigSource
   SignalReader signals;
   if (!config.options.enable_metrics) {
     LogInfo("metrics.disabled", "metrics are disabled (enable_metrics: false); nothing is collected");
-    if (!line.exit_when_idle) {
-      WaitUntilIdle(signals, nullptr);  // an orchestrator would restart a process that ends
-    }
+    if (!line.exit_when_idle) WaitUntilIdle(signals, nullptr);  // an orchestrator would restart a process that ends
     return kExitDone;
   }
   auto pipe = OpenEmitPipe(config.options);

@@ -25,9 +25,7 @@ bool RefusedBySettings(const Config& config, bool strict, std::string_view refus
                                    "; " + std::string(refusal) + " (--strict)");
     return true;
   }
-  for (const ConfigError& error : config.errors) {
-    LogError("config.error", error.Line());
-  }
+  for (const ConfigError& error : config.errors) LogError("config.error", error.Line());
   return false;
 }
 

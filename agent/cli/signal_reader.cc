@@ -20,9 +20,7 @@ constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 SignalReader::SignalReader(pid_t ender) : ender_(ender) {
   sigset_t wanted;
   sigemptyset(&wanted);
-  for (const int signal : kSignals) {
-    sigaddset(&wanted, signal);
-  }
+  for (const int signal : kSignals) sigaddset(&wanted, signal);
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGTTOU, SIG_IGN);

@@ -29,9 +29,8 @@ int PrintOnce(Fleet& fleet, Charset charset) {
   fleet.AwaitAnswers(kOncePatience);
   const std::vector<AgentView> views = fleet.Views();
   const Frame frame = BuildFrame(views, {}, {.width = kOnceWidth, .height = 0, .charset = charset, .clock = ClockText()});
-  for (const FrameLine& line : frame.lines) {
+  for (const FrameLine& line : frame.lines)
     std::fprintf(stdout, "%s\n", line.text.substr(0, line.text.find_last_not_of(' ') + 1).c_str());
-  }
   std::fflush(stdout);
   return views.empty() ? kExitFailed : kExitDone;
 }
@@ -50,9 +49,8 @@ int TopCommand(const TopArguments& arguments) {
   bool once = arguments.once;
   if (const auto problem = once ? std::nullopt : ProblemOfTerminal()) {
     // A script that reads the output needs no such line.
-    if (isatty(STDOUT_FILENO) != 0) {
+    if (isatty(STDOUT_FILENO) != 0)
       std::fprintf(stderr, "persia-metrics-agent: %s: one frame is printed, as with --once\n", problem->c_str());
-    }
     once = true;
   }
   const bool local = arguments.addresses.empty();

@@ -63,11 +63,10 @@ void ReadFile(const ConfigSources& sources, std::string& file, ConfigDraft& draf
 
 // Flags and environment replace a list of the file as a whole.
 void ClearList(const Setting& setting, AgentOptions& options) {
-  if (setting.kind == ValueKind::kLabels) {
+  if (setting.kind == ValueKind::kLabels)
     options.labels.clear();
-  } else if (setting.kind == ValueKind::kTargets) {
+  else if (setting.kind == ValueKind::kTargets)
     options.remote_write.clear();
-  }
 }
 
 // In the order in which they count.
@@ -116,15 +115,12 @@ void ReadFlags(const ConfigSources& sources, ConfigDraft& draft) {
     bool first = true;
     for (const auto& [flag, value] : sources.flags) {
       if (flag != setting.flag) continue;
-      if (first) {
-        ClearList(setting, draft.options);
-      }
+      if (first) ClearList(setting, draft.options);
       first = false;
-      if (value.empty()) {
+      if (value.empty())
         draft.Refuse(setting, flag + ": the value is missing", /*lasting=*/true);
-      } else {
+      else
         draft.Set(setting, value, flag + ": ", /*lasting=*/true);
-      }
     }
   }
 }
@@ -140,9 +136,7 @@ bool HasTlsSettings(const GatewayAccessOptions& access) {
 std::vector<std::string> CheckAccess(const GatewayAccessOptions& access) {
   std::vector<std::string> errors;
   const auto refuse_if = [&errors](bool wrong, const std::string& sentence) {
-    if (wrong) {
-      errors.push_back(sentence);
-    }
+    if (wrong) errors.push_back(sentence);
   };
   const bool has_password = !access.password.empty() || !access.password_file.empty();
   const bool has_token = !access.bearer_token.empty() || !access.bearer_token_file.empty();
@@ -163,9 +157,8 @@ std::vector<std::string> CheckAccess(const GatewayAccessOptions& access) {
 }
 
 void CheckGatewayProxy(const ProxySettings& proxy, std::vector<std::string>& errors) {
-  if (proxy.from_environment && !proxy.url.empty()) {
+  if (proxy.from_environment && !proxy.url.empty())
     errors.emplace_back("gateway_proxy_from_environment and gateway_proxy_url are both set; leave one out");
-  }
 }
 
 // Contradictions between the settings of the gateway's credentials, TLS and proxy, which may come from different sources: one
@@ -246,11 +239,9 @@ Config LoadConfig(const ConfigSources& sources) {
     draft.Add({.text = std::move(error),
                .consequence = mapping.rules == nullptr ? "no rule applies" : "the rest of the file applies"});
   }
-  if (sources.checks_pages && !draft.options.web_config_file.empty()) {
-    for (std::string& error : ReadWebConfig(draft.options.web_config_file).errors) {
+  if (sources.checks_pages && !draft.options.web_config_file.empty())
+    for (std::string& error : ReadWebConfig(draft.options.web_config_file).errors)
       draft.Add({.text = std::move(error), .off = Output::kPages});
-    }
-  }
   config.errors = draft.Finish();
   config.options = std::move(draft.options);
   config.options.mapping = std::move(mapping.rules);
@@ -274,14 +265,11 @@ std::vector<std::string> Reloader::Reload() {
   const MutexLock lock(mutex_);
   Config config = LoadConfig(options_.sources);
   std::vector<std::string> refusals;
-  for (const ConfigError& error : config.errors) {
+  for (const ConfigError& error : config.errors)
     if (!error.lasting) refusals.push_back(error.text);
-  }
   options_.note(refusals.empty(), config.errors.size());
   if (!refusals.empty()) {
-    for (const std::string& error : refusals) {
-      LogError("config.refused", error);
-    }
+    for (const std::string& error : refusals) LogError("config.refused", error);
     LogError("config.refused", "the settings are not reloaded; the current ones stay in effect");
     return refusals;
   }
@@ -291,24 +279,17 @@ std::vector<std::string> Reloader::Reload() {
   for (const Setting& setting : Settings()) {
     const bool differs = setting.get(config.options) != setting.get(current_) ||
                          (setting.content != nullptr && setting.content(config.options) != setting.content(current_));
-    if (setting.reloadable) {
-      setting.copy(config.options, merged);
-    }
-    if (differs) {
-      AppendName(setting, setting.reloadable ? changed : fixed);
-    }
+    if (setting.reloadable) setting.copy(config.options, merged);
+    if (differs) AppendName(setting, setting.reloadable ? changed : fixed);
   }
   current_ = merged;
   SetUpLog(merged.log_level, merged.log_format);
   options_.apply(merged);
-  for (const std::string& note : config.notes) {
-    LogWarning("config.note", note);
-  }
+  for (const std::string& note : config.notes) LogWarning("config.note", note);
   LogInfo("config.reloaded", "the settings are reloaded" + (config.file.empty() ? "" : " from " + config.file) +
                                  (changed.empty() ? "" : "; changed: " + changed));
-  if (!fixed.empty()) {
+  if (!fixed.empty())
     LogWarning("config.fixed", "changed, but read at the start only: " + fixed + "; restart the agent to apply them");
-  }
   return {};
 }
 

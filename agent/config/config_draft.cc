@@ -63,11 +63,10 @@ const Setting* DecidingSetting(std::string_view name) {
 }
 
 void ConfigDraft::Set(const Setting& setting, std::string_view value, const std::string& place, bool lasting) {
-  if (const Status status = setting.set(value, options); !status.ok()) {
+  if (const Status status = setting.set(value, options); !status.ok())
     Refuse(setting, place + status.error(), lasting);
-  } else {
+  else
     Accept(setting);
-  }
 }
 
 void ConfigDraft::Refuse(const Setting& setting, std::string error, bool lasting) {
@@ -100,11 +99,9 @@ std::string ConfigDraft::Consequence(const Mistake& mistake) const {
            std::string(WhatIsOff(mistake.error.off));
   }
   std::string text = mistake.error.consequence;
-  for (const Setting* setting : mistake.settings) {
-    if (setting->decides != Output::kNone && wrong_.contains(setting)) {
+  for (const Setting* setting : mistake.settings)
+    if (setting->decides != Output::kNone && wrong_.contains(setting))
       text += (text.empty() ? "" : ", and ") + std::string(WhatIsOff(setting->decides));
-    }
-  }
   return text.empty() ? ValueInUse(*mistake.settings.front(), options) : text;
 }
 
@@ -116,9 +113,8 @@ std::vector<ConfigError> ConfigDraft::Finish() {
     off.insert(mistake.error.off);
     ConfigError error = mistake.error;
     error.consequence = Consequence(mistake);
-    for (const Setting* setting : mistake.settings) {
+    for (const Setting* setting : mistake.settings)
       if (wrong_.contains(setting) && error.off == Output::kNone) error.off = setting->decides;
-    }
     errors.push_back(std::move(error));
   }
   if (off.contains(Output::kGateway)) options.gateway_address = "off";

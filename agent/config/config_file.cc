@@ -41,11 +41,10 @@ class ConfigFileReader {
     const YamlNode* parent = FindSection(root, kLaterParent);
     const YamlNode* later =
         parent != nullptr && parent->kind == YamlNode::Kind::kMap ? FindSection(*parent, kLaterSection) : nullptr;
-    if (section != nullptr && later != nullptr) {
+    if (section != nullptr && later != nullptr)
       file_.Fail(*later, "the file has PersiaMetricsConfig and common_config: metrics_config; leave one out");
-    } else if (section == nullptr && later == nullptr) {
+    else if (section == nullptr && later == nullptr)
       RefuseMisspeltSection(root);
-    }
     return section != nullptr ? section : later;
   }
 
@@ -65,17 +64,13 @@ class ConfigFileReader {
   // A file without the section belongs only to PersiaML: this is no error.
   void RefuseMisspeltSection(const YamlNode& root) {
     const std::string_view sections[] = {kSection};
-    for (const YamlNode::Entry& entry : root.entries) {
-      if (entry.key->kind == YamlNode::Kind::kScalar && !ClosestMatch(entry.key->text, sections).empty()) {
+    for (const YamlNode::Entry& entry : root.entries)
+      if (entry.key->kind == YamlNode::Kind::kScalar && !ClosestMatch(entry.key->text, sections).empty())
         file_.FailUnknown(*entry.key, "unknown section", sections);
-      }
-    }
   }
 
   void ReadSection(const YamlNode& section) {
-    if (section.kind == YamlNode::Kind::kNull) {
-      return;  // all settings are commented out
-    }
+    if (section.kind == YamlNode::Kind::kNull) return;  // all settings are commented out
     if (!file_.Expect(section, YamlNode::Kind::kMap, "expected settings (enable_metrics: true ...)")) return;
     std::map<const Setting*, const YamlNode*> seen;
     for (const YamlNode::Entry& entry : section.entries) {
@@ -87,13 +82,12 @@ class ConfigFileReader {
         continue;
       }
       const auto [first, is_new] = seen.emplace(setting, entry.key.get());
-      if (!is_new) {
+      if (!is_new)
         reader.FailRepeated(*entry.key, *first->second);
-      } else if (setting->kind == ValueKind::kTargets) {
+      else if (setting->kind == ValueKind::kTargets)
         ReadTargets(*entry.value);
-      } else {
+      else
         ReadSetting(*setting, *entry.key, *entry.value, reader);
-      }
       for (std::string& error : errors) draft_.Refuse(*setting, std::move(error));
     }
   }
@@ -121,29 +115,26 @@ class ConfigFileReader {
   void ReadSetting(const Setting& setting, const YamlNode& key, const YamlNode& value, YamlReader& reader) {
     const std::string prefix = key.text + ": ";
     if (setting.kind == ValueKind::kLabels) return ReadLabels(prefix, value, reader);
-    if (setting.kind == ValueKind::kTextList && value.kind == YamlNode::Kind::kSequence) {
+    if (setting.kind == ValueKind::kTextList && value.kind == YamlNode::Kind::kSequence)
       return ReadTextList(setting, prefix, value, reader);
-    }
     const bool is_boolean = setting.kind == ValueKind::kBoolean;
     const bool is_number = setting.kind == ValueKind::kNumber;
     const std::string expected = is_boolean                             ? "true or false"
                                  : is_number                            ? "a number"
                                  : setting.kind == ValueKind::kTextList ? "a text, or a list of texts"
                                                                         : "a text";
-    if (value.kind == YamlNode::Kind::kNull && !is_boolean) {
+    if (value.kind == YamlNode::Kind::kNull && !is_boolean)
       return reader.Fail(key, prefix + "the value is missing; expected " + expected);
-    }
     if (value.kind != YamlNode::Kind::kNull && !reader.Expect(value, YamlNode::Kind::kScalar, prefix + "expected " + expected))
       return;
     double number = 0;
-    if (value.quoted && (is_boolean || (is_number && ParseNumber(std::string_view(value.text), number)))) {
+    if (value.quoted && (is_boolean || (is_number && ParseNumber(std::string_view(value.text), number))))
       reader.Fail(value, prefix + "expected " + expected + ", found the text " + Quoted(value.text) + "; leave out the quotes");
-    } else if (is_boolean && (value.text == "1" || value.text == "0")) {
+    else if (is_boolean && (value.text == "1" || value.text == "0"))
       reader.Fail(value, prefix + Quoted(value.text) + " is a number; expected true or false");
-    } else if (const Status status = setting.set(value.kind == YamlNode::Kind::kNull ? "true" : value.text, draft_.options);
-               !status.ok()) {
+    else if (const Status status = setting.set(value.kind == YamlNode::Kind::kNull ? "true" : value.text, draft_.options);
+             !status.ok())
       reader.Fail(value, prefix + status.error());
-    }
   }
 
   void ReadTextList(const Setting& setting, const std::string& prefix, const YamlNode& list, YamlReader& reader) {
@@ -152,29 +143,23 @@ class ConfigFileReader {
     for (const auto& item : list.items) {
       if (!reader.Expect(*item, YamlNode::Kind::kScalar, prefix + "expected a text")) return;
       AgentOptions scratch;  // so that the error of one item has its line
-      if (const Status status = setting.set(item->text, scratch); !status.ok()) {
+      if (const Status status = setting.set(item->text, scratch); !status.ok())
         return reader.Fail(*item, prefix + status.error());
-      }
       joined += (joined.empty() ? "" : ",") + item->text;
     }
-    if (const Status status = setting.set(joined, draft_.options); !status.ok()) {
-      reader.Fail(list, prefix + status.error());
-    }
+    if (const Status status = setting.set(joined, draft_.options); !status.ok()) reader.Fail(list, prefix + status.error());
   }
 
   void ReadLabels(const std::string& prefix, const YamlNode& labels, YamlReader& reader) {
     if (labels.kind == YamlNode::Kind::kNull ||
-        !reader.Expect(labels, YamlNode::Kind::kMap, prefix + "expected a map (team: ads)")) {
+        !reader.Expect(labels, YamlNode::Kind::kMap, prefix + "expected a map (team: ads)"))
       return;
-    }
     for (const YamlNode::Entry& entry : labels.entries) {
       if (!reader.Expect(*entry.key, YamlNode::Kind::kScalar, prefix + "expected a label's name") ||
-          !reader.Expect(*entry.value, YamlNode::Kind::kScalar, prefix + entry.key->text + ": expected a text")) {
+          !reader.Expect(*entry.value, YamlNode::Kind::kScalar, prefix + entry.key->text + ": expected a text"))
         continue;
-      }
-      if (const Status status = AddLabel(entry.key->text, entry.value->text, draft_.options.labels); !status.ok()) {
+      if (const Status status = AddLabel(entry.key->text, entry.value->text, draft_.options.labels); !status.ok())
         reader.Fail(*entry.key, prefix + status.error());
-      }
     }
   }
 

@@ -24,11 +24,10 @@ void JudgeForeign(const ForeignKey& foreign, const YamlReader::Field& field, con
                   TargetReaders& readers) {
   if (!foreign.fulfilled.empty() && field.value->text == foreign.fulfilled) return;
   const std::string text = prefix + std::string(foreign.key) + ": " + std::string(foreign.advice);
-  if (foreign.is_refused) {
+  if (foreign.is_refused)
     readers.fatal.Fail(*field.key, text);
-  } else {
+  else
     readers.notes.Fail(*field.key, text);
-  }
 }
 
 // All of the section is commented out.
@@ -61,23 +60,22 @@ constexpr std::string_view kReservedHeaders[] = {"accept-encoding",
 
 bool IsHeaderName(std::string_view name) {
   return !name.empty() &&
-         std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '.'; });
+         std::all_of(
+             name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '.'; });
 }
 
 // Neither error quotes the text, which may be a secret.
 Status ParsePem(std::string_view text, std::string& value) {
-  if (text.find("-----BEGIN ") == std::string_view::npos || text.size() > kMaxPem) {
+  if (text.find("-----BEGIN ") == std::string_view::npos || text.size() > kMaxPem)
     return Error{"is not in PEM form (-----BEGIN ...); a file's name belongs into the key that ends with _file"};
-  }
   value = text;
   return Done{};
 }
 
 // Not quoted: it may be "Bearer TOKEN".
 Status ParseScheme(std::string_view text, std::string& value) {
-  if (text.size() == 5 && strncasecmp(text.data(), "basic", 5) == 0) {
+  if (text.size() == 5 && strncasecmp(text.data(), "basic", 5) == 0)
     return Error{"\"" + std::string(text) + "\" has its own section: basic_auth"};
-  }
   if (!IsHeaderName(text))
     return Error{"is not a type of authorization, for example Bearer; the token belongs into credentials"};
   value = text;
@@ -169,48 +167,41 @@ Status CheckHeader(const std::string& name, const YamlNode& value) {
   std::string lower = name;
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (lower == "authorization") return Bad(name, "is set by basic_auth or authorization");
-  if (std::ranges::find(kReservedHeaders, lower) != std::end(kReservedHeaders)) {
+  if (std::ranges::find(kReservedHeaders, lower) != std::end(kReservedHeaders))
     return Bad(name, "is a header that the protocol or another setting decides");
-  }
   if (value.kind != Kind::kScalar) return Bad(name, "needs a text as its value");
-  if (!CheckText(value.text, "a value").ok()) {
+  if (!CheckText(value.text, "a value").ok())
     return Bad(name, "has a value that is empty or has control characters");  // the value may be secret
-  }
   return Done{};
 }
 
 void ReadHeaders(const YamlReader::Fields& fields, TargetReaders& readers, Target& target) {
   const YamlNode* const map = YamlReader::Find(fields, "headers");
   if (map == nullptr || !readers.fatal.Expect(*map, Kind::kMap, "headers: expected a map (X-Scope-OrgID: team)")) return;
-  for (const YamlNode::Entry& entry : map->entries) {
-    if (const Status status = CheckHeader(entry.key->text, *entry.value); !status.ok()) {
+  for (const YamlNode::Entry& entry : map->entries)
+    if (const Status status = CheckHeader(entry.key->text, *entry.value); !status.ok())
       readers.fatal.Fail(*entry.key, "headers: " + status.error());
-    } else {
+    else
       target.headers.emplace_back(entry.key->text, entry.value->text);
-    }
-  }
 }
 
 void ReadCredentials(const YamlReader::Fields& fields, TargetReaders& readers, Target& target) {
   constexpr std::string_view kForms[] = {"basic_auth", "authorization", "bearer_token", "bearer_token_file"};
-  for (const auto* first = std::begin(kForms); first != std::end(kForms); ++first) {
+  for (const auto* first = std::begin(kForms); first != std::end(kForms); ++first)
     for (const auto* second = first + 1; second != std::end(kForms); ++second) RefuseBoth(fields, "", *first, *second, readers);
-  }
   if (const auto basic = ReadSection(fields, "basic_auth", kBasicAuthKeys, readers, target)) {
     RefuseBoth(*basic, "basic_auth: ", "username", "username_file", readers);
     RefuseBoth(*basic, "basic_auth: ", "password", "password_file", readers);
     const bool has_user = basic->contains("username") || basic->contains("username_file");
-    if (basic->empty()) {
+    if (basic->empty())
       NoteWithoutEffect(fields, "basic_auth", "username or username_file is missing", readers);
-    } else {
+    else
       Need(has_user, fields, "basic_auth", "username or username_file is missing", readers);
-    }
   }
   if (const auto token = ReadSection(fields, "authorization", kAuthorizationKeys, readers, target)) {
     RefuseBoth(*token, "authorization: ", "credentials", "credentials_file", readers);
-    if (!token->contains("credentials") && !token->contains("credentials_file")) {
+    if (!token->contains("credentials") && !token->contains("credentials_file"))
       NoteWithoutEffect(fields, "authorization", "credentials or credentials_file is missing", readers);
-    }
   }
 }
 
@@ -226,9 +217,8 @@ void ReadTls(const YamlReader::Fields& fields, TargetReaders& readers, Target& t
   const Access& access = target.access;
   Need(access.max_version == TlsVersion::kDefault || access.min_version <= access.max_version, fields, "tls_config",
        "min_version is above max_version", readers);
-  if (!tls->empty() && target.url.starts_with("http:")) {
+  if (!tls->empty() && target.url.starts_with("http:"))
     NoteWithoutEffect(fields, "tls_config", "url is one without TLS (http://)", readers);
-  }
 }
 
 void CheckProxy(const YamlReader::Fields& fields, TargetReaders& readers, const Target& target) {
@@ -243,9 +233,8 @@ void CheckProxy(const YamlReader::Fields& fields, TargetReaders& readers, const 
 // As in Prometheus, a relative name begins in the directory of the file that has it.
 void ResolveFileNames(const std::string& directory, Access& access) {
   for (std::string* file : {&access.ca_file, &access.cert_file, &access.key_file, &access.username_file, &access.password_file,
-                            &access.bearer_token_file}) {
+                            &access.bearer_token_file})
     if (!file->empty() && file->front() != '/') file->insert(0, directory);
-  }
 }
 
 }  // namespace

@@ -30,9 +30,8 @@ constexpr int64_t kHour = 3'600'000;
 constexpr int64_t kLongest = 10'000 * kHour;
 
 Result<Url> ParseUrl(std::string_view text) {
-  if (text.find("://") == std::string_view::npos) {
+  if (text.find("://") == std::string_view::npos)
     return Bad(ShownAddress(text), "is not a URL (http://victoria:8428/api/v1/write, http://prometheus:9090/api/v1/write)");
-  }
   if (Status status = CheckText(text, "a URL", ShownAddress(text)); !status.ok()) return Error{status.error()};
   auto url = Url::Parse(text);
   if (!url.ok()) return Bad(ShownAddress(text), "is not a URL to write to: " + url.error());
@@ -177,12 +176,10 @@ void ReadTargetSettings(const YamlNode& map, TargetReaders& readers, RemoteWrite
   if (const YamlNode* queue = YamlReader::Find(fields, "queue_config")) ReadQueue(*queue, readers, target);
   if (const YamlNode* metadata = YamlReader::Find(fields, "metadata_config");
       metadata != nullptr &&
-      readers.fatal.Expect(*metadata, YamlNode::Kind::kMap, "metadata_config: expected a map (send: true)")) {
+      readers.fatal.Expect(*metadata, YamlNode::Kind::kMap, "metadata_config: expected a map (send: true)"))
     ReadKeys(*metadata, "metadata_config: ", kMetadataKeys, {}, readers, target);
-  }
-  if (const YamlNode* rules = YamlReader::Find(fields, "write_relabel_configs")) {
+  if (const YamlNode* rules = YamlReader::Find(fields, "write_relabel_configs"))
     ReadRelabelConfigs(*rules, readers.fatal, target.relabel);
-  }
 }
 
 // With its last slash; empty for a file in the working directory.
@@ -198,11 +195,9 @@ bool ReadTarget(const std::string& name, const YamlNode& map, RemoteWriteList& l
   TargetReaders readers{.fatal = reader, .mild = mild_reader, .notes = note_reader, .directory = DirectoryOf(name)};
   RemoteWriteTarget target;
   ReadTargetSettings(map, readers, target);
-  for (const auto* errors : {&wrong, &mild}) {
-    for (const std::string& error : *errors) {
+  for (const auto* errors : {&wrong, &mild})
+    for (const std::string& error : *errors)
       list.errors.push_back({.text = error, .consequence = wrong.empty() ? "its default is used" : kTargetOff});
-    }
-  }
   if (wrong.empty()) list.targets.push_back(std::move(target));
   return wrong.empty();
 }
@@ -229,11 +224,9 @@ void ReadSourceLabels(const YamlNode& labels, YamlReader& reader, RelabelConfig&
   if (!reader.Expect(labels, YamlNode::Kind::kSequence,
                      std::string(kRelabelPrefix) + "source_labels: expected a list of labels"))
     return;
-  for (const auto& label : labels.items) {
-    if (reader.Expect(*label, YamlNode::Kind::kScalar, std::string(kRelabelPrefix) + "source_labels: expected a label")) {
+  for (const auto& label : labels.items)
+    if (reader.Expect(*label, YamlNode::Kind::kScalar, std::string(kRelabelPrefix) + "source_labels: expected a label"))
       rule.source_labels.push_back(label->text);
-    }
-  }
 }
 
 void ReadRule(const YamlNode& map, YamlReader& reader, std::vector<RelabelConfig>& rules) {
@@ -266,18 +259,15 @@ std::string ShownUrl(std::string_view text) {
 
 std::string ToText(const std::vector<RemoteWriteTarget>& targets) {
   std::string text;
-  for (const RemoteWriteTarget& target : targets) {
+  for (const RemoteWriteTarget& target : targets)
     text += (text.empty() ? "" : ", ") + target.name + " at " + ShownUrl(target.url);
-  }
   return text;
 }
 
 Status AddRemoteWrite(std::string_view url, std::vector<RemoteWriteTarget>& targets) {
   RemoteWriteTarget target;
   Status status = SetUrl(url, target);
-  if (status.ok()) {
-    targets.push_back(std::move(target));
-  }
+  if (status.ok()) targets.push_back(std::move(target));
   return status;
 }
 
@@ -290,9 +280,8 @@ RemoteWriteList ReadRemoteWrite(const std::string& name, const YamlNode& list) {
     return read;
   }
   std::vector<const YamlNode*> places;  // of the targets
-  for (const auto& target : list.items) {
+  for (const auto& target : list.items)
     if (ReadTarget(name, *target, read)) places.push_back(target.get());
-  }
   NameApart(read.targets);
   std::set<std::string> names;
   auto place = places.begin();

@@ -18,12 +18,11 @@ namespace {
 template <auto kParse, auto... kPath>
 constexpr Setting Bind(Setting setting) {
   using T = std::remove_cvref_t<decltype(Member<kPath...>(std::declval<AgentOptions&>()))>;
-  if (std::is_same_v<T, bool>) {
+  if (std::is_same_v<T, bool>)
     setting.kind = ValueKind::kBoolean;
-  } else if (std::is_arithmetic_v<T> || std::is_same_v<T, std::chrono::milliseconds> ||
-             std::is_same_v<T, std::optional<std::chrono::milliseconds>>) {
+  else if (std::is_arithmetic_v<T> || std::is_same_v<T, std::chrono::milliseconds> ||
+           std::is_same_v<T, std::optional<std::chrono::milliseconds>>)
     setting.kind = ValueKind::kNumber;
-  }
   setting.set = Set<kParse, kPath...>;
   setting.get = [](const AgentOptions& options) { return ToText(Member<kPath...>(options)); };
   if (setting.secret) {
@@ -31,9 +30,8 @@ constexpr Setting Bind(Setting setting) {
       return std::string(ToText(Member<kPath...>(options)).empty() ? "" : "(set)");
     };
   }
-  if (setting.copy == nullptr) {
+  if (setting.copy == nullptr)
     setting.copy = [](const AgentOptions& from, AgentOptions& to) { Member<kPath...>(to) = Member<kPath...>(from); };
-  }
   return setting;
 }
 

@@ -22,9 +22,7 @@ constexpr size_t kMaxSecret = 16384;
 
 Status ParseChecked(std::string_view text, std::string_view what, std::string& value) {
   Status status = CheckText(text, what);
-  if (status.ok()) {
-    value = text;
-  }
+  if (status.ok()) value = text;
   return status;
 }
 
@@ -35,9 +33,8 @@ Status Seconds::operator()(std::string_view text, std::chrono::milliseconds& val
   const std::string range = ToText(milliseconds(min_ms)) + " to " + ToText(milliseconds(max_ms));
   const Result<milliseconds> duration = ParseDuration(text);
   if (!duration.ok()) return Bad(text, "is not a duration (10s, 1m30s, or seconds: " + range + ")");
-  if (duration.value().count() < min_ms || duration.value().count() > max_ms) {
+  if (duration.value().count() < min_ms || duration.value().count() > max_ms)
     return Bad(text, "is out of range (seconds, " + range + ")");
-  }
   value = duration.value();
   return Done{};
 }
@@ -77,9 +74,7 @@ Status ParseBoolean(std::string_view text, bool& value) {
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   Result<bool> parsed = ParseChoice(lower, kWords);
   if (!parsed.ok()) parsed = ParseChoice(text, kWords);  // the error quotes the text as it is
-  if (!parsed.ok()) {
-    return Error{parsed.error()};
-  }
+  if (!parsed.ok()) return Error{parsed.error()};
   value = parsed.value();
   return Done{};
 }
@@ -89,9 +84,8 @@ Status ParseText(std::string_view text, std::string& value) { return ParseChecke
 Status ParseFileName(std::string_view text, std::string& value) { return ParseChecked(text, "a file's name", value); }
 
 Status ParseAbsolutePath(std::string_view text, std::string& value) {
-  if (!text.empty() && text.front() != '/') {
+  if (!text.empty() && text.front() != '/')
     return Bad(text, "is not an absolute path: workers that start in other directories must find it too");
-  }
   return ParseChecked(text, "a path", value);
 }
 
@@ -104,9 +98,8 @@ Status ParseJobName(std::string_view text, std::string& value) {
 }
 
 Status ParseGatewayAddress(std::string_view text, std::string& value) {
-  if (const auto gateway = GatewayAddress::Parse(text); text != "off" && !gateway.ok()) {
+  if (const auto gateway = GatewayAddress::Parse(text); text != "off" && !gateway.ok())
     return Error{OneLine(gateway.error())};  // it quotes the text, which may have several lines
-  }
   value = text;
   return Done{};
 }
@@ -121,17 +114,13 @@ Status ParseEventsFile(std::string_view text, std::string& value) {
 
 Status ParseMappingFile(std::string_view text, std::string& value) {
   Status status = ParseFileName(text, value);
-  if (value == "bundled") {
-    value.clear();
-  }
+  if (value == "bundled") value.clear();
   return status;
 }
 
 Status ParseRunId(std::string_view text, std::string& value) {
   if (text.size() > 256) return Bad(text, "is too long for a run id (at most 256 bytes)");
-  if (text == "none") {
-    return Done{};  // torchrun sets "none" for each run without an id
-  }
+  if (text == "none") return Done{};  // torchrun sets "none" for each run without an id
   return ParseChecked(text, "a run id", value);
 }
 
@@ -163,18 +152,16 @@ Status ParseProxy(std::string_view text, std::string& value) {
 Status ParseSecret(std::string_view text, std::string& value) {
   const bool has_control =
       std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
-  if (text.empty() || has_control || text.size() > kMaxSecret) {
+  if (text.empty() || has_control || text.size() > kMaxSecret)
     return Error{"is empty, longer than 16384 bytes or has control characters (it is not repeated here)"};
-  }
   value = text;
   return Done{};
 }
 
 Status ParseListenAddress(std::string_view text, AgentOptions& options) {
   // Checked here, because the web server reports an error only when it starts.
-  if (const Status status = HttpServer::CheckAddress(text); text != "off" && !status.ok()) {
+  if (const Status status = HttpServer::CheckAddress(text); text != "off" && !status.ok())
     return Bad(ShownAddress(text), status.error() + "; off: no pages");
-  }
   options.listen_address = text == "off" ? "" : text;
   options.listen_address_is_default = false;
   return Done{};
@@ -230,9 +217,7 @@ Status ParseHostNames(std::string_view text, std::vector<std::string>& names) {
 
 std::string ToText(const Labels& labels) {
   std::string text;
-  for (const auto& [name, value] : labels) {
-    text += (text.empty() ? "{" : ", ") + name + ": " + Quoted(value);
-  }
+  for (const auto& [name, value] : labels) text += (text.empty() ? "{" : ", ") + name + ": " + Quoted(value);
   return text.empty() ? text : text + "}";
 }
 

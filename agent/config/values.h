@@ -63,9 +63,8 @@ struct Count {
   template <class T>
   Status operator()(std::string_view text, T& value) const {
     uint64_t count = 0;
-    if (!ParseNumber(text, count) || count < min || count > max) {
+    if (!ParseNumber(text, count) || count < min || count > max)
       return Bad(text, "is not a number from " + std::to_string(min) + " to " + std::to_string(max));
-    }
     value = static_cast<T>(count);
     return Done{};
   }
@@ -92,9 +91,7 @@ constexpr const auto& ChoicesOf(TlsVersion) { return kTlsVersions; }
 template <class T>
 Status ParseWord(std::string_view text, T& value) {
   const Result<T> parsed = ParseChoice(text, ChoicesOf(T{}));
-  if (!parsed.ok()) {
-    return Error{parsed.error()};
-  }
+  if (!parsed.ok()) return Error{parsed.error()};
   value = parsed.value();
   return Done{};
 }

@@ -29,27 +29,20 @@ class WebConfigReader {
 
   void Read(const YamlNode& root, const std::function<std::string()>& why_no_tls) {
     if (root.kind == YamlNode::Kind::kNull ||
-        !reader_.Expect(root, YamlNode::Kind::kMap, "expected sections (basic_auth_users: ...)")) {
+        !reader_.Expect(root, YamlNode::Kind::kMap, "expected sections (basic_auth_users: ...)"))
       return;
-    }
     const YamlReader::Fields sections = reader_.ReadMap(root, kSections);
-    if (const YamlNode* users = YamlReader::Find(sections, "basic_auth_users")) {
-      ReadUsers(*users);
-    }
+    if (const YamlNode* users = YamlReader::Find(sections, "basic_auth_users")) ReadUsers(*users);
     if (const auto tls = sections.find("tls_server_config"); tls != sections.end()) {
       ReadTls(*tls->second.key, *tls->second.value);
-      if (const std::string why = why_no_tls(); !why.empty()) {
-        reader_.Fail(*tls->second.key, "tls_server_config: " + why);
-      }
+      if (const std::string why = why_no_tls(); !why.empty()) reader_.Fail(*tls->second.key, "tls_server_config: " + why);
     }
   }
 
  private:
   void ReadUsers(const YamlNode& users) {
     if (!reader_.Expect(users, YamlNode::Kind::kMap, "basic_auth_users: expected users (name: bcrypt hash)")) return;
-    if (users.entries.empty()) {
-      reader_.Fail(users, "basic_auth_users: expected users (name: bcrypt hash), found none");
-    }
+    if (users.entries.empty()) reader_.Fail(users, "basic_auth_users: expected users (name: bcrypt hash), found none");
     for (const auto& [key, value] : users.entries) {
       const std::string& name = key->text;
       // A text that cannot be a name is not quoted: it may be a hash or a password.
@@ -75,18 +68,13 @@ class WebConfigReader {
     tls.cert_file = PemFile(fields, "cert_file");
     tls.key_file = PemFile(fields, "key_file");
     tls.client_ca_file = PemFile(fields, "client_ca_file");
-    for (const char* const needed : {"cert_file", "key_file"}) {
-      if (!fields.contains(needed)) {
-        reader_.Fail(key, std::string("tls_server_config: ") + needed + " is missing");
-      }
-    }
+    for (const char* const needed : {"cert_file", "key_file"})
+      if (!fields.contains(needed)) reader_.Fail(key, std::string("tls_server_config: ") + needed + " is missing");
     const bool asks_clients = tls.client_cert != ClientCert::kIgnore;
-    if (asks_clients && !fields.contains("client_ca_file")) {
+    if (asks_clients && !fields.contains("client_ca_file"))
       reader_.Fail(key, "tls_server_config: client_auth_type asks for certificates, but client_ca_file is missing");
-    }
-    if (!asks_clients && fields.contains("client_ca_file")) {
+    if (!asks_clients && fields.contains("client_ca_file"))
       reader_.Fail(key, "tls_server_config: client_ca_file is set, but client_auth_type does not ask for certificates");
-    }
     if (config_.errors.empty() && tls_files_ == TlsFiles::kCheck) {
       if (const Status status = CheckFiles(tls); !status.ok()) reader_.Fail(key, "tls_server_config: " + status.error());
     }
@@ -101,11 +89,10 @@ class WebConfigReader {
     const std::string path = std::filesystem::path(path_).parent_path() / *name;
     if (tls_files_ == TlsFiles::kLeave) return path;
     const Result<std::string> content = WatchedFile(key, path).Read();
-    if (!content.ok()) {
+    if (!content.ok())
       reader_.Fail(value, content.error());
-    } else if (content.value().find("-----BEGIN ") == std::string::npos) {
+    else if (content.value().find("-----BEGIN ") == std::string::npos)
       reader_.Fail(value, key + " " + Quoted(path) + ": is not PEM");
-    }
     return path;
   }
 

@@ -76,9 +76,7 @@ void SetNativeBuckets(const SegmentFamily& family, const Exposed& exposed, Defin
 // Drops the scale if it would make two bounds equal or one infinite.
 void ScaleBounds(Definition& definition, Diagnostics& diagnostics) {
   std::vector<double> scaled = definition.bounds;
-  for (double& bound : scaled) {
-    bound = definition.scale.Apply(bound);
-  }
+  for (double& bound : scaled) bound = definition.scale.Apply(bound);
   const bool good = std::adjacent_find(scaled.begin(), scaled.end(), std::greater_equal<>()) == scaled.end() &&
                     std::all_of(scaled.begin(), scaled.end(), [](double bound) { return std::isfinite(bound); });
   if (good) {

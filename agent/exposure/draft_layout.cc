@@ -103,9 +103,7 @@ void DraftLayout::AddChanged(Diagnostics& diagnostics) {
       return TryAddPart(family, changed.identity, labels, changed.source, changed.part, changed.birth_unix_ns, changed.scale,
                         changed.presence);
     };
-    if (try_add()) {
-      continue;
-    }
+    if (try_add()) continue;
     const std::string source = SanitizeText(changed.source);
     diagnostics.Report("collision", "the series " + source + " gets a label source: another series of " + family.layout.name +
                                         " is exposed with the same labels; rename a label");
@@ -180,9 +178,7 @@ void DraftLayout::DropHidden(Family& family) {
     if (!series.hidden()) kept.push_back(std::move(series));
   }
   std::erase_if(family.parts, [&](const auto& part) { return numbers[part.first] == kNoIndex; });
-  for (auto& [series, part] : family.parts) {
-    series = numbers[series];
-  }
+  for (auto& [series, part] : family.parts) series = numbers[series];
   family.series = std::move(kept);
 }
 
@@ -190,27 +186,21 @@ void DraftLayout::DropHidden(Family& family) {
 void DraftLayout::PlaceScale(const FamilyLayout& family, size_t first_value, const Scale& scale, ExposurePlan& plan) {
   if (scale.is_one()) return;
   plan.scaled.push_back({first_value, scale});
-  if (family.type == MetricType::kSummary) {
-    for (size_t quantile = 0; quantile < family.bounds.size(); ++quantile) {
+  if (family.type == MetricType::kSummary)
+    for (size_t quantile = 0; quantile < family.bounds.size(); ++quantile)
       plan.scaled.push_back({first_value + 2 + quantile, scale});
-    }
-  }
 }
 
 // Appends the family's parts, grouped by series.
 void DraftLayout::PlaceParts(const Family& family, ExposurePlan& plan) {
   // A counting sort.
   std::vector<size_t> next(family.series.size() + 1);
-  for (const auto& [series, part] : family.parts) {
-    ++next[series + 1];
-  }
+  for (const auto& [series, part] : family.parts) ++next[series + 1];
   next[0] = plan.parts.size();
   std::partial_sum(next.begin(), next.end(), next.begin());
   plan.first_part.insert(plan.first_part.end(), next.begin(), next.end() - 1);
   plan.parts.resize(next.back());
-  for (const auto& [series, part] : family.parts) {
-    plan.parts[next[series]++] = part;
-  }
+  for (const auto& [series, part] : family.parts) plan.parts[next[series]++] = part;
 }
 
 }  // namespace persia::agent

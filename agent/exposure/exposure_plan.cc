@@ -27,9 +27,7 @@ constexpr const char* kOtherReasons = "other";
 // `{a="x",b="y"}`
 std::string LabelsText(const Labels& labels) {
   std::string out = "{";
-  for (const auto& [name, value] : labels) {
-    out += (out.size() > 1 ? "," : "") + name + "=\"" + value + "\"";
-  }
+  for (const auto& [name, value] : labels) out += (out.size() > 1 ? "," : "") + name + "=\"" + value + "\"";
   return out + "}";
 }
 
@@ -54,11 +52,9 @@ class PlanBuilder {
       definitions_.push_back(*DefinitionOf(SegmentFamily(), DroppedFamily(), naming_, diagnostics_));
     }
     identities_.Number();
-    for (Definition& definition : definitions_) {
-      if (definition.segment != Definition::kNoSegment) {
+    for (Definition& definition : definitions_)
+      if (definition.segment != Definition::kNoSegment)
         definition.identity = identities_.IndexOf(definition.segment, definition.role);
-      }
-    }
   }
 
   ExposurePlan Build(const SeriesLimits& limits) {
@@ -85,9 +81,8 @@ class PlanBuilder {
   void Define(size_t index) {
     const Measurements& segment = segments_[index];
     identities_.AddSegment(*segment.identity);
-    for (const std::string& text : segment.over_limit) {
+    for (const std::string& text : segment.over_limit)
       diagnostics_.Report("limit", "segment " + std::string(segment.id) + ": " + text);
-    }
     std::vector<std::vector<size_t>>& of_families = by_family_.emplace_back(segment.families.size());
     std::vector<bool> has_series(segment.families.size());
     for (const SegmentSeries& series : segment.series) has_series[series.record.family] = true;
@@ -115,9 +110,8 @@ class PlanBuilder {
   bool AdmitName(const std::string& name) {
     if (definitions_.size() < max_families_) return true;
     if (names_.empty()) {
-      for (const Definition& definition : definitions_) {
+      for (const Definition& definition : definitions_)
         if (definition.segment != Definition::kNoSegment) names_.insert(definition.exposed);
-      }
     }
     if (names_.contains(name)) return true;
     if (names_.size() >= max_families_) {
@@ -131,9 +125,8 @@ class PlanBuilder {
   // The role that the naming sets; empty if it sets none or the process's own wins.
   static std::string RoleOf(const Definition& definition, const SegmentIdentity& process) {
     if (definition.labels_yield && !process.role.empty()) return {};
-    for (const auto& [name, value] : definition.labels) {
+    for (const auto& [name, value] : definition.labels)
       if (name == kRoleLabel) return value;
-    }
     return {};
   }
 
@@ -218,15 +211,12 @@ class PlanBuilder {
     Labels labels;
     VisitLabels(segment.records, series.record,
                 [&](std::string_view name, std::string_view value) { labels.emplace_back(name, value); });
-    if (family.kind == Kind::kEvent) {
-      labels.insert(labels.end(), {{"event", family.name}, {"type", family.group}});
-    }
+    if (family.kind == Kind::kEvent) labels.insert(labels.end(), {{"event", family.name}, {"type", family.group}});
     const size_t own = labels.size();
     for (const auto& label : segment.identity->labels) {
       const auto end = labels.begin() + static_cast<ptrdiff_t>(own);
-      if (std::none_of(labels.begin(), end, [&](const auto& other) { return other.first == label.first; })) {
+      if (std::none_of(labels.begin(), end, [&](const auto& other) { return other.first == label.first; }))
         labels.push_back(label);
-      }
     }
     std::sort(labels.begin(), labels.end());
     return labels;
@@ -247,12 +237,10 @@ class PlanBuilder {
       changed |= HasLabel(labels, name);
       SetLabel(labels, name, std::move(value));
     };
-    for (const auto& [name, value] : definition.labels) {
+    for (const auto& [name, value] : definition.labels)
       if (name != kRoleLabel && !(definition.labels_yield && HasLabel(labels, name))) set(name, value);
-    }
-    if (definition.fill == Fill::kGauge && draft.policy(placement.family) == GaugePolicy::kEach) {
+    if (definition.fill == Fill::kGauge && draft.policy(placement.family) == GaugePolicy::kEach)
       set(kProcessLabel, std::to_string(ordinal));
-    }
     if (placement.source_label) set(DraftLayout::kSourceLabel, SanitizeText(definition.Source()));
     changed |= FitLabels(labels, definition.type, identities_.List()[definition.identity]);
     if (changed) {

@@ -53,9 +53,11 @@ std::string NameOf(const Definition& definition) {
 
 // REQUIRES: the group is not empty.
 size_t Newest(std::span<const Definition> definitions, const std::vector<size_t>& group) {
-  return *std::max_element(group.begin(), group.end(), [&](size_t a, size_t b) {
-    return std::tie(definitions[a].own, definitions[a].age) < std::tie(definitions[b].own, definitions[b].age);
-  });
+  return *std::max_element(
+      group.begin(), group.end(),
+      [&](size_t a, size_t b) {
+        return std::tie(definitions[a].own, definitions[a].age) < std::tie(definitions[b].own, definitions[b].age);
+      });
 }
 
 // Rule 1. A prefix sorts before the longer name, so that one pass in order sees each histogram before its sample names.
@@ -65,16 +67,12 @@ void RenameSampleNames(std::span<const Definition> definitions, Groups& groups, 
   for (auto at = groups.begin(); at != groups.end();) {
     const std::string& name = at->first;
     std::string histogram;
-    for (const std::string_view suffix : kSuffixes) {
-      if (name.ends_with(suffix) && histograms.contains(name.substr(0, name.size() - suffix.size()))) {
+    for (const std::string_view suffix : kSuffixes)
+      if (name.ends_with(suffix) && histograms.contains(name.substr(0, name.size() - suffix.size())))
         histogram = name.substr(0, name.size() - suffix.size());
-      }
-    }
     if (histogram.empty()) {
       const MetricType type = definitions[Newest(definitions, at->second)].type;
-      if (type == MetricType::kHistogram || type == MetricType::kSummary) {
-        histograms.insert(name);
-      }
+      if (type == MetricType::kHistogram || type == MetricType::kSummary) histograms.insert(name);
       ++at;
       continue;
     }
@@ -107,9 +105,8 @@ void AddLeftOut(const Definition& definition, const Definition& winner, const st
   };
   auto found = std::ranges::find_if(left_out, same);
   if (found == left_out.end()) found = left_out.insert(left_out.end(), fresh);
-  if (std::ranges::find(found->identities, definition.identity) == found->identities.end()) {
+  if (std::ranges::find(found->identities, definition.identity) == found->identities.end())
     found->identities.push_back(definition.identity);
-  }
 }
 
 // Rules 2 and 3.
@@ -131,28 +128,22 @@ void PlaceByShape(std::span<const Definition> definitions, const std::string& na
     // The bounds of a family of the agent's own hold for all identities.
     return definition.type == type && same_fill && (definitions[newest].fill || SameBuckets(definition, definitions[newest]));
   };
-  for (const size_t i : group) {
-    if (fits(definitions[i])) {
+  for (const size_t i : group)
+    if (fits(definitions[i]))
       by_identity[definitions[i].identity].push_back(i);
-    } else {
+    else
       leave_out(definitions[i], definitions[newest]);
-    }
-  }
   std::map<std::pair<std::vector<double>, std::optional<NativeBuckets>>, std::vector<size_t>> by_bounds;
   for (const auto& [identity, of_identity] : by_identity) {
     const Definition& winner = definitions[Newest(definitions, of_identity)];
-    for (const size_t i : of_identity) {
-      if (SameBuckets(definitions[i], winner)) {
+    for (const size_t i : of_identity)
+      if (SameBuckets(definitions[i], winner))
         by_bounds[{winner.bounds, winner.native}].push_back(i);
-      } else {
+      else
         leave_out(definitions[i], winner);
-      }
-    }
   }
   for (const auto& [bounds, of_bounds] : by_bounds) {
-    for (const size_t i : of_bounds) {
-      out.placements[i].family = out.families.size();
-    }
+    for (const size_t i : of_bounds) out.placements[i].family = out.families.size();
     const std::vector<size_t> filled_of_bounds = FilledOf(definitions, type, of_bounds);
     out.families.push_back({name, Newest(definitions, filled_of_bounds.empty() ? of_bounds : filled_of_bounds), newest});
   }
@@ -186,9 +177,7 @@ void AddSourceLabels(std::span<const Definition> definitions, const std::string&
 
 ExposedFamilies ResolveFamilies(std::span<const Definition> definitions, Diagnostics& diagnostics) {
   Groups groups;
-  for (size_t i = 0; i < definitions.size(); ++i) {
-    groups[definitions[i].exposed].push_back(i);
-  }
+  for (size_t i = 0; i < definitions.size(); ++i) groups[definitions[i].exposed].push_back(i);
   RenameSampleNames(definitions, groups, diagnostics);
 
   ExposedFamilies out;

@@ -21,15 +21,15 @@ std::string_view TypeLabel(MetricType type) {
 }  // namespace
 
 bool HasLabel(const Labels& labels, std::string_view name) {
-  return std::any_of(labels.begin(), labels.end(), [&](const auto& label) { return label.first == name; });
+  return std::any_of(
+      labels.begin(), labels.end(), [&](const auto& label) { return label.first == name; });
 }
 
 void SetLabel(Labels& labels, const std::string& name, std::string value) {
   std::string renamed = name;
   while (HasLabel(labels, renamed)) renamed.insert(0, kExportedPrefix);
-  for (auto& label : labels) {
+  for (auto& label : labels)
     if (label.first == name) label.first = renamed;
-  }
   labels.emplace_back(name, std::move(value));
   std::sort(labels.begin(), labels.end());
 }
@@ -71,18 +71,12 @@ Identity PlanIdentities::IdentityOf(const Segment& segment, const std::string& r
 }
 
 void PlanIdentities::Number() {
-  for (const Segment& segment : segments_) {
-    for (const auto& [role, index] : segment.indexes) {
-      all_.push_back(IdentityOf(segment, role));
-    }
-  }
+  for (const Segment& segment : segments_)
+    for (const auto& [role, index] : segment.indexes) all_.push_back(IdentityOf(segment, role));
   std::sort(all_.begin(), all_.end());
   all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
-  for (Segment& segment : segments_) {
-    for (auto& [role, index] : segment.indexes) {
-      index = Find(IdentityOf(segment, role));
-    }
-  }
+  for (Segment& segment : segments_)
+    for (auto& [role, index] : segment.indexes) index = Find(IdentityOf(segment, role));
 }
 
 uint32_t PlanIdentities::Find(const Identity& exposed) const {

@@ -10,9 +10,7 @@ bool SeriesLimiter::Admit(const std::string& family, uint32_t identity, const La
       return false;
     }
   }
-  if (identity >= series_of_.size()) {
-    series_of_.resize(identity + 1);
-  }
+  if (identity >= series_of_.size()) series_of_.resize(identity + 1);
   if (series_of_[identity] >= limits_.series_of_instance) {
     ++left_out.instance_limit;
   } else if (series_ >= limits_.series) {
@@ -34,9 +32,8 @@ void SeriesLimiter::Report(const std::vector<Identity>& identities, Diagnostics&
   for (const auto& [index, name] : over_limit_) {
     const bool of_instance = series_of_[index] >= limits_.series_of_instance;
     std::string identity;
-    for (const auto& [label, value] : identities[index].labels) {
+    for (const auto& [label, value] : identities[index].labels)
       identity += (identity.empty() ? "" : ", ") + label + " " + value;
-    }
     diagnostics.Report("limit", "series of " + identity + " are left out, first of " + name + ": there are more than " +
                                     (of_instance ? std::to_string(limits_.series_of_instance) + " of one instance"
                                                  : std::to_string(limits_.series) + " in total") +

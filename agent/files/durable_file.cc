@@ -110,9 +110,8 @@ bool SetAsideDurable(const DurableFile& file, std::string_view why, std::string&
 }
 
 Status RemoveDurable(const DurableFile& file) {
-  if (unlinkat(file.directory_fd, file.name.c_str(), 0) != 0 && errno != ENOENT) {
+  if (unlinkat(file.directory_fd, file.name.c_str(), 0) != 0 && errno != ENOENT)
     return SystemError("cannot remove " + file.path());
-  }
   fsync(file.directory_fd);  // some filesystems do not support it
   return Done{};
 }

@@ -46,9 +46,8 @@ std::optional<size_t> MarkAt(std::string_view bytes, size_t at) {
 
 bool MarkAfter(std::string_view bytes, size_t at) {
   const std::string begin = Mark(0, 0).substr(0, 8);
-  for (at = bytes.find(begin, at); at != std::string_view::npos; at = bytes.find(begin, at + 1)) {
+  for (at = bytes.find(begin, at); at != std::string_view::npos; at = bytes.find(begin, at + 1))
     if (MarkAt(bytes, at)) return true;
-  }
   return false;
 }
 
@@ -76,16 +75,14 @@ std::string ReadBatches(std::string_view bytes, std::vector<JournalRecord>& reco
 
 std::string ReadFile(const JournalFormat& format, JournalContent& content) {
   const std::string_view bytes = *content.bytes;
-  if (!bytes.starts_with(std::string_view(format.magic.data(), format.magic.size()))) {
+  if (!bytes.starts_with(std::string_view(format.magic.data(), format.magic.size())))
     return "it does not begin as an agent's state does";
-  }
   ByteReader header(bytes.substr(format.magic.size()));
   const uint32_t version = header.U32();
   header.U32();
   if (!header.ok()) return "it has " + std::to_string(bytes.size()) + " bytes, which is less than its header";
-  if (version != format.version) {
+  if (version != format.version)
     return "it has version " + std::to_string(version) + ", this agent reads version " + std::to_string(format.version);
-  }
   return ReadBatches(bytes, content.records);
 }
 
@@ -102,11 +99,10 @@ Result<JournalContent> ReadJournal(JournalFile& file, const JournalFormat& forma
     broken = ReadFile(format, content);
   }
   if (broken.empty()) return content;
-  if (look) {
+  if (look)
     problem = file.path() + " cannot be used: " + broken;
-  } else if (!file.SetAside(broken, problem)) {
+  else if (!file.SetAside(broken, problem))
     return Error{std::exchange(problem, {})};
-  }
   return content;
 }
 

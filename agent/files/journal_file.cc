@@ -36,17 +36,14 @@ Status DiskJournalFile::Append(std::string_view bytes) {
   struct stat written {};
   struct stat named {};
   if (fstat(append_to_.get(), &written) != 0 ||
-      fstatat(file_.directory_fd, file_.name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
+      fstatat(file_.directory_fd, file_.name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0)
     return SystemError("cannot write " + path());
-  }
   // Bytes written to a file without a name would be lost.
-  if (written.st_ino != named.st_ino || written.st_dev != named.st_dev) {
+  if (written.st_ino != named.st_ino || written.st_dev != named.st_dev)
     return Error{"cannot write " + path() + ": another file has taken its place"};
-  }
   if (bytes.empty()) return Done{};
-  if (static_cast<size_t>(written.st_size) + bytes.size() > kMaxStateBytes) {
+  if (static_cast<size_t>(written.st_size) + bytes.size() > kMaxStateBytes)
     return Error{"cannot write " + path() + ": it would be larger than the maximum of 1 GiB"};
-  }
   if (!WriteAll(append_to_.get(), bytes)) return SystemError("cannot write " + path());
   if (after_step_) after_step_("appended");
   if (fdatasync(append_to_.get()) != 0) return SystemError("cannot write " + path());

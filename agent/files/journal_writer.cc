@@ -157,9 +157,8 @@ void JournalWriter::Queue::SetMode(bool threaded) {
 bool JournalWriter::Queue::Close(milliseconds patience) {
   const TimePoint deadline = steady_clock::now() + patience;
   const MutexLock lock(mutex_);
-  while (mode_ == Mode::kThreaded && (writing_ || Waits()) && steady_clock::now() < deadline) {
+  while (mode_ == Mode::kThreaded && (writing_ || Waits()) && steady_clock::now() < deadline)
     changed_.WaitUntil(mutex_, deadline);
-  }
   mode_ = Mode::kStopped;
   DropWaiting();
   changed_.NotifyAll();
@@ -170,9 +169,8 @@ bool JournalWriter::Queue::Await(uint64_t number, milliseconds patience) {
   const TimePoint deadline = steady_clock::now() + patience;
   const MutexLock lock(mutex_);
   const bool hangs = writing_ && options_.now() - writing_since_ > patience;
-  while (written_ < number && !hangs && (writing_ || Waits()) && mode_ == Mode::kThreaded && steady_clock::now() < deadline) {
+  while (written_ < number && !hangs && (writing_ || Waits()) && mode_ == Mode::kThreaded && steady_clock::now() < deadline)
     changed_.WaitUntil(mutex_, deadline);
-  }
   return written_ >= number;
 }
 
@@ -226,11 +224,10 @@ void JournalWriter::Queue::Perform(const Write& write) {
   size_t size = 0;
   try {
     std::string bytes;
-    if (write.checkpoint) {
+    if (write.checkpoint)
       bytes = JournalCheckpoint(options_.format, write.records);
-    } else if (!write.records.empty()) {
+    else if (!write.records.empty())
       bytes = JournalBatch(write.file_bytes, write.records);
-    }
     size = bytes.size();
     status = write.checkpoint ? options_.file->Replace(bytes) : options_.file->Append(bytes);
   } catch (...) {
@@ -283,11 +280,10 @@ void JournalWriter::Start() {
 void JournalWriter::Stop(milliseconds patience) {
   const bool idle = queue_->Close(patience);
   if (!thread_.joinable()) return;
-  if (idle) {
+  if (idle)
     thread_.join();
-  } else {
+  else
     thread_.detach();
-  }
 }
 
 uint64_t JournalWriter::Append(std::string records) { return queue_->Add(std::move(records), false); }

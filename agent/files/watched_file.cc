@@ -40,11 +40,9 @@ Result<std::string> WatchedFile::ReadLine() {
   const size_t begin = content.find_first_not_of(kWhitespace);
   if (begin == std::string::npos) return Fail("is empty");
   std::string line(content.substr(begin, content.find_last_not_of(kWhitespace) + 1 - begin));
-  for (const char c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') {
+  for (const char c : line)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f')
       return Fail("holds more than one line, or control characters; one line with the secret is expected");
-    }
-  }
   return line;
 }
 

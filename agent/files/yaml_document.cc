@@ -41,17 +41,11 @@ class TreeBuilder : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) {
-      throw BadDocument(mark, "an alias without its anchor");
-    }
-    for (const Open& open : open_) {
-      if (open.node == found->second) {
-        throw BadDocument(mark, "an alias that contains itself");
-      }
-    }
-    if (found->second->levels + static_cast<int>(open_.size()) >= kMaxDepth) {
+    if (found == anchors_.end()) throw BadDocument(mark, "an alias without its anchor");
+    for (const Open& open : open_)
+      if (open.node == found->second) throw BadDocument(mark, "an alias that contains itself");
+    if (found->second->levels + static_cast<int>(open_.size()) >= kMaxDepth)
       throw BadDocument(mark, "nested deeper than 64 levels");
-    }
     Add(found->second);
   }
 
@@ -87,9 +81,7 @@ class TreeBuilder : public YAML::EventHandler {
     node->kind = kind;
     node->line = mark.line + 1;
     node->column = mark.column + 1;
-    if (anchor != YAML::NullAnchor) {
-      anchors_[anchor] = node;
-    }
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = node;
     return node;
   }
 
@@ -143,9 +135,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void Enter(YamlNode::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (static_cast<int>(open_.size()) >= kMaxDepth) {
-      throw BadDocument(mark, "nested deeper than 64 levels");
-    }
+    if (static_cast<int>(open_.size()) >= kMaxDepth) throw BadDocument(mark, "nested deeper than 64 levels");
     const NodePtr node = Make(kind, mark, anchor);
     Add(node);
     open_.push_back({node, nullptr});
@@ -167,9 +157,7 @@ class TreeBuilder : public YAML::EventHandler {
 };
 
 Error At(const std::string& name, const YAML::Mark& mark, const std::string& what) {
-  if (mark.is_null()) {
-    return Error{name + ": " + what};
-  }
+  if (mark.is_null()) return Error{name + ": " + what};
   return Error{name + ":" + std::to_string(mark.line + 1) + ":" + std::to_string(mark.column + 1) + ": " + what};
 }
 

@@ -19,9 +19,7 @@ void YamlReader::Fail(const YamlNode& at, const std::string& what) {
 }
 
 bool YamlReader::Expect(const YamlNode& node, YamlNode::Kind kind, const std::string& expected) {
-  if (node.kind != kind) {
-    Fail(node, expected + ", found " + std::string(node.KindName()));
-  }
+  if (node.kind != kind) Fail(node, expected + ", found " + std::string(node.KindName()));
   return node.kind == kind;
 }
 

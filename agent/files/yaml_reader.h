@@ -60,7 +60,8 @@ class YamlReader {
   bool Boolean(const Fields& fields, std::string_view key);
   template <class T, size_t N>
   std::optional<T> Choose(const Fields& fields, std::string_view key, const Choice<T> (&choices)[N]) {
-    return Parse(fields, key, [&](std::string_view text) { return ParseChoice(text, choices); });
+    return Parse(
+        fields, key, [&](std::string_view text) { return ParseChoice(text, choices); });
   }
   // The value that `parse`, of (std::string_view) -> Result<T>, makes of the text.
   template <class Function>

@@ -144,9 +144,7 @@ class ExpositionPlan {
       }
       Format::EndFamily(writer, begin);
       last_name = family.layout->name;
-      if (families != nullptr) {
-        families->push_back({family.layout, static_cast<size_t>(writer.position() - begin), shown});
-      }
+      if (families != nullptr) families->push_back({family.layout, static_cast<size_t>(writer.position() - begin), shown});
     }
     out.resize(static_cast<size_t>(writer.position() - out.data()));
   }

@@ -4,11 +4,10 @@ namespace persia::agent {
 
 void GroupRenderer::set_format(ExpositionFormat format) {
   layout_ = nullptr;
-  if (format == ExpositionFormat::kText) {
+  if (format == ExpositionFormat::kText)
     plans_.emplace<Plans<TextFormat>>();
-  } else {
+  else
     plans_.emplace<Plans<MetricMessages>>();
-  }
 }
 
 void GroupRenderer::Render(const Snapshot& snapshot, size_t identity, std::string& out, const FamilyNames& leave_out,
@@ -19,9 +18,8 @@ void GroupRenderer::Render(const Snapshot& snapshot, size_t identity, std::strin
           layout_ = snapshot.layout;
           plans.clear();
           plans.resize(layout_->identities.size());
-          for (const FamilyLayout& family : layout_->families) {
+          for (const FamilyLayout& family : layout_->families)
             for (const SeriesLayout& series : family.series) plans[series.identity].Add(family, series, nullptr);
-          }
           for (auto& plan : plans) plan.Finish();
         }
         plans[identity].Write(snapshot.values, out, leave_out, families);

@@ -66,7 +66,8 @@ std::vector<std::string> SampleNames(const std::string& name, MetricType type) {
 }
 
 bool IsTaken(const Names& taken, const std::vector<std::string>& names) {
-  return std::ranges::any_of(names, [&](const std::string& name) { return taken.contains(name); });
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return taken.contains(name); });
 }
 
 // The names of labels that a layout's series must not repeat.
@@ -79,9 +80,8 @@ struct LabelNames {
 template <class List>
 Labels EscapeLabels(const List& labels, const LabelNames& names, NameEscaping escaping) {
   Names taken = names.fresh;
-  for (const auto& label : labels) {
+  for (const auto& label : labels)
     if (!names.fresh.contains(label.first)) taken.emplace(label.first);
-  }
   const auto is_taken = [&](const std::string& name) { return taken.contains(name) || names.known.contains(name); };
   Labels escaped;
   for (const auto& [name, value] : labels) {
@@ -106,8 +106,8 @@ bool IsChanged(std::string_view name, NameEscaping escaping, Kind kind) {
 
 template <class List>
 bool IsChangedIn(const List& labels, NameEscaping escaping) {
-  return std::any_of(labels.begin(), labels.end(),
-                     [escaping](const auto& label) { return IsChanged(label.first, escaping, Kind::kLabel); });
+  return std::any_of(
+      labels.begin(), labels.end(), [escaping](const auto& label) { return IsChanged(label.first, escaping, Kind::kLabel); });
 }
 
 bool IsChangedIn(const Layout& layout, NameEscaping escaping) {
@@ -142,9 +142,8 @@ void EscapeFamilyNames(Layout& layout, NameEscaping escaping) {
 
 LabelNames LabelNamesOf(const Layout& layout) {
   LabelNames names{.known = {"__name__", "job", "le", "quantile"}, .fresh = {}};
-  for (const Identity& identity : layout.identities) {
+  for (const Identity& identity : layout.identities)
     for (const auto& label : identity.labels) names.known.insert(label.first);
-  }
   return names;
 }
 
@@ -175,9 +174,8 @@ std::shared_ptr<const Layout> WithEscapedNames(std::shared_ptr<const Layout> lay
   LabelNames names = LabelNamesOf(*layout);
   for (Identity& identity : escaped->identities) identity.labels = EscapeLabels(identity.labels, names, escaping);
   for (const Identity& identity : escaped->identities) {
-    for (const auto& label : identity.labels) {
+    for (const auto& label : identity.labels)
       if (!names.known.contains(label.first)) names.fresh.insert(label.first);
-    }
   }
   const auto is_fresh = [&names](const auto& label) { return names.fresh.contains(label.first); };
   for (FamilyLayout& family : escaped->families) {

@@ -51,9 +51,8 @@ void Halve(Row& row) {
 // Returns the bucket after `at` and the empty ones behind it that are written too: the end of a span.
 size_t SpanEnd(std::span<const uint64_t> counts, size_t at) {
   size_t end = at + 1;
-  for (size_t i = end; i < counts.size() && i <= end + kMaxNativeGap; ++i) {
+  for (size_t i = end; i < counts.size() && i <= end + kMaxNativeGap; ++i)
     if (counts[i] > 0) end = i + 1;
-  }
   return end;
 }
 

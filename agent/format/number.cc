@@ -19,9 +19,8 @@ char* PrintNumber(char* to, double number) {
   if (std::fabs(number) <= 0x1p53) {
     const auto whole = static_cast<int64_t>(number);
     // Compares bits, since -0 is printed with its sign.
-    if (std::bit_cast<uint64_t>(static_cast<double>(whole)) == std::bit_cast<uint64_t>(number)) {
+    if (std::bit_cast<uint64_t>(static_cast<double>(whole)) == std::bit_cast<uint64_t>(number))
       return std::to_chars(to, to + kMaxNumberSize, whole).ptr;
-    }
   }
   return std::to_chars(to, to + kMaxNumberSize, number).ptr;
 }

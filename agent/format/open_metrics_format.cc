@@ -43,9 +43,8 @@ std::shared_ptr<const Layout> OpenMetricsFormat::Adapt(std::shared_ptr<const Lay
   };
   if (std::ranges::none_of(layout->families, is_wrong)) return layout;
   auto adapted = std::make_shared<Layout>(*layout);
-  for (FamilyLayout& family : adapted->families) {
+  for (FamilyLayout& family : adapted->families)
     if (is_wrong(family)) family.type = MetricType::kUntyped;
-  }
   return adapted;
 }
 

@@ -34,9 +34,8 @@ std::string_view Unquoted(std::string_view value) {
 
 std::optional<NameEscaping> EscapingNamed(std::string_view name) {
   for (const NameEscaping escaping :
-       {NameEscaping::kAllowUtf8, NameEscaping::kUnderscores, NameEscaping::kDots, NameEscaping::kValues}) {
+       {NameEscaping::kAllowUtf8, NameEscaping::kUnderscores, NameEscaping::kDots, NameEscaping::kValues})
     if (name == ToString(escaping)) return escaping;
-  }
   return std::nullopt;
 }
 
@@ -129,9 +128,8 @@ ScrapeFormat AcceptedFormat(std::string_view accept) {
     }
   }
   Kind best = Kind::kText;
-  for (const Kind kind : {Kind::kText1, Kind::kOpenMetrics, Kind::kProtobuf}) {
+  for (const Kind kind : {Kind::kText1, Kind::kOpenMetrics, Kind::kProtobuf})
     if (offer(kind).quality > 0 && offer(kind).quality >= offer(best).quality) best = kind;
-  }
   std::optional<NameEscaping> escaping = offer(best).escaping;
   if (best == Kind::kProtobuf && !escaping) escaping = any_escaping;
   return {.kind = best, .escaping = escaping.value_or(NameEscaping::kUnderscores), .names_escaping = escaping.has_value()};

@@ -31,9 +31,8 @@ class ScrapeRenderer {
       shown_ = WithEscapedNames(layout_, escaping);
       if constexpr (requires { Format::Adapt(shown_); }) shown_ = Format::Adapt(shown_);
       plan_ = {};
-      for (const FamilyLayout& family : shown_->families) {
+      for (const FamilyLayout& family : shown_->families)
         for (const SeriesLayout& series : family.series) plan_.Add(family, series, &shown_->identities[series.identity]);
-      }
       plan_.Finish();
     }
     plan_.Write(snapshot.values, out);

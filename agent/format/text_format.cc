@@ -21,17 +21,15 @@
 namespace persia::agent {
 
 void AppendEscaped(std::string& out, std::string_view text, bool escape_quotes) {
-  for (char c : text) {
-    if (c == '\\') {
+  for (char c : text)
+    if (c == '\\')
       out += "\\\\";
-    } else if (c == '\n') {
+    else if (c == '\n')
       out += "\\n";
-    } else if (c == '"' && escape_quotes) {
+    else if (c == '"' && escape_quotes)
       out += "\\\"";
-    } else {
+    else
       out += c;
-    }
-  }
 }
 
 namespace {
@@ -131,13 +129,11 @@ void TextFormat::WriteHistogram(PartWriter& writer, const FamilyLayout& family, 
 
 // `values`: the sum, the count, then the value of each quantile.
 void TextFormat::WriteSummary(PartWriter& writer, const double* values, size_t quantiles) {
-  for (size_t i = 0; i < quantiles; ++i) {
-    if (IsAbsent(values[2 + i])) {
+  for (size_t i = 0; i < quantiles; ++i)
+    if (IsAbsent(values[2 + i]))
       writer.SkipParts(1);
-    } else {
+    else
       WriteLine(writer, values[2 + i]);
-    }
-  }
   WriteLine(writer, values[0]);
   WriteLine(writer, values[1]);
 }

@@ -44,13 +44,12 @@ struct TextFormat {
   static char* BeginFamily(const PartWriter& writer) { return writer.position(); }
   static void EndFamily(const PartWriter& /*writer*/, const char* /*begin*/) {}
   static void WriteSeries(PartWriter& writer, const FamilyLayout& family, const double* values) {
-    if (family.type == MetricType::kHistogram) {
+    if (family.type == MetricType::kHistogram)
       WriteHistogram(writer, family, values);
-    } else if (family.type == MetricType::kSummary) {
+    else if (family.type == MetricType::kSummary)
       WriteSummary(writer, values, family.bounds.size());
-    } else {
+    else
       WriteLine(writer, *values);
-    }
   }
 
  private:

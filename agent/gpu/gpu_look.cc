@@ -119,11 +119,10 @@ GpuSample GpuLook::Sample() {
     nvml::Device handle = nullptr;
     GpuDevice device{.gpu = std::to_string(index)};
     const nvml::Return found = call_.device_by_index(index, &handle);
-    if (Good(found, device)) {
+    if (Good(found, device))
       device = ReadDevice(index, handle);
-    } else if (!device.is_lost) {
+    else if (!device.is_lost)
       continue;  // for example, a device of another container
-    }
     sample.devices.push_back(device);
     if (found == nvml::kSuccess && !device.is_lost) AddMigDevices(device, handle, sample.devices);
   }
@@ -170,12 +169,10 @@ void GpuLook::AddMigDevices(const GpuDevice& gpu, nvml::Device handle, std::vect
     ReadTexts(mig, device);
     device.pci_bus_id = gpu.pci_bus_id;
     device.parent_uuid = gpu.uuid.empty() ? "GPU-" + gpu.gpu : gpu.uuid;
-    if (call_.gpu_instance == nullptr || call_.gpu_instance(mig, &device.gpu_instance) != nvml::kSuccess) {
+    if (call_.gpu_instance == nullptr || call_.gpu_instance(mig, &device.gpu_instance) != nvml::kSuccess)
       device.gpu_instance = nvml::kNoInstance;
-    }
-    if (call_.compute_instance == nullptr || call_.compute_instance(mig, &device.compute_instance) != nvml::kSuccess) {
+    if (call_.compute_instance == nullptr || call_.compute_instance(mig, &device.compute_instance) != nvml::kSuccess)
       device.compute_instance = nvml::kNoInstance;
-    }
     ReadUse(mig, device);
     ReadProcesses(mig, device);
     if (device.gpu_instance != nvml::kNoInstance) {
@@ -206,21 +203,18 @@ void GpuLook::ReadUse(nvml::Device handle, GpuDevice& device) {
   }
   unsigned percent = 0;
   unsigned period = 0;
-  if (call_.encoder != nullptr && Good(call_.encoder(handle, &percent, &period), device)) {
+  if (call_.encoder != nullptr && Good(call_.encoder(handle, &percent, &period), device))
     Set(device, kGpuEncoder, percent / kPercent);
-  }
-  if (call_.decoder != nullptr && Good(call_.decoder(handle, &percent, &period), device)) {
+  if (call_.decoder != nullptr && Good(call_.decoder(handle, &percent, &period), device))
     Set(device, kGpuDecoder, percent / kPercent);
-  }
   nvml::MemoryV2 memory{.version = nvml::kMemoryV2, .total = 0, .reserved = 0, .free = 0, .used = 0};
   nvml::Memory old{};
-  if (call_.memory_v2 != nullptr && Good(call_.memory_v2(handle, &memory), device)) {
+  if (call_.memory_v2 != nullptr && Good(call_.memory_v2(handle, &memory), device))
     Set(device, kGpuMemoryReserved, static_cast<double>(memory.reserved));
-  } else if (call_.memory != nullptr && Good(call_.memory(handle, &old), device)) {
+  else if (call_.memory != nullptr && Good(call_.memory(handle, &old), device))
     memory = {.version = 0, .total = old.total, .reserved = 0, .free = old.free, .used = old.used};
-  } else {
+  else
     return;
-  }
   Set(device, kGpuMemoryTotal, static_cast<double>(memory.total));
   Set(device, kGpuMemoryFree, static_cast<double>(memory.free));
   Set(device, kGpuMemoryUsed, static_cast<double>(memory.used));
@@ -235,17 +229,15 @@ void GpuLook::ReadPower(nvml::Device handle, GpuDevice& device) {
   read(call_.power, kGpuPower, 1, kMilli);
   read(call_.power_limit, kGpuPowerLimit, 1, kMilli);
   unsigned long long energy = 0;
-  if (call_.energy != nullptr && Good(call_.energy(handle, &energy), device)) {
+  if (call_.energy != nullptr && Good(call_.energy(handle, &energy), device))
     Set(device, kGpuEnergy, NumberOf(energy) / kMilli);
-  }
   read(call_.temperature, kGpuTemperature, 1, 1, nvml::kTemperatureOfGpu);
   read(call_.clock, kGpuClockSm, kMega, 1, nvml::kClockSm);
   read(call_.clock, kGpuClockMemory, kMega, 1, nvml::kClockMemory);
   read(call_.max_clock, kGpuClockMaxSm, kMega, 1, nvml::kClockSm);
   unsigned long long reasons = 0;
-  if (call_.throttle_reasons != nullptr && Good(call_.throttle_reasons(handle, &reasons), device)) {
+  if (call_.throttle_reasons != nullptr && Good(call_.throttle_reasons(handle, &reasons), device))
     for (const auto& [bit, field] : kThrottleReasons) Set(device, field, (reasons & bit) != 0 ? 1 : 0);
-  }
   read(call_.pcie_throughput, kGpuPcieTransmitted, kKilo, 1, nvml::kPcieTransmit);
   read(call_.pcie_throughput, kGpuPcieReceived, kKilo, 1, nvml::kPcieReceive);
   read(call_.pcie_replays, kGpuPcieReplays, 1, 1);
@@ -254,9 +246,8 @@ void GpuLook::ReadPower(nvml::Device handle, GpuDevice& device) {
 void GpuLook::ReadErrors(nvml::Device handle, GpuDevice& device) {
   const auto read = [&](int type, int counter, GpuField field) {
     unsigned long long count = 0;
-    if (call_.ecc_errors != nullptr && Good(call_.ecc_errors(handle, type, counter, &count), device)) {
+    if (call_.ecc_errors != nullptr && Good(call_.ecc_errors(handle, type, counter, &count), device))
       Set(device, field, NumberOf(count));
-    }
   };
   read(nvml::kEccCorrected, nvml::kEccSinceDriverLoad, kGpuEccCorrected);
   read(nvml::kEccUncorrected, nvml::kEccSinceDriverLoad, kGpuEccUncorrected);
@@ -273,9 +264,8 @@ void GpuLook::ReadFields(nvml::Device handle, GpuDevice& device) {
     values[i].result = nvml::kNotSupported;
   }
   if (!Good(call_.field_values(handle, static_cast<int>(values.size()), values.data()), device)) return;
-  for (size_t i = 0; i < values.size(); ++i) {
+  for (size_t i = 0; i < values.size(); ++i)
     if (values[i].result == nvml::kSuccess) Set(device, kNvmlFields[i].field, FieldNumber(values[i]) * kNvmlFields[i].scale);
-  }
 }
 
 void GpuLook::ReadProcesses(nvml::Device handle, GpuDevice& device) {
@@ -311,9 +301,8 @@ std::optional<GpuXid> GpuLook::WaitForXid(std::chrono::milliseconds timeout) {
   nvml::EventData event{};
   event.gpu_instance = nvml::kNoInstance;
   nvml::Return result = nvml::kNotSupported;
-  if (events_ != nullptr && call_.event_wait != nullptr) {
+  if (events_ != nullptr && call_.event_wait != nullptr)
     result = call_.event_wait(events_, &event, static_cast<unsigned>(timeout.count()));
-  }
   const auto device = watched_.find(event.device);
   if (result == nvml::kSuccess && (event.type & nvml::kXidEvent) != 0 && device != watched_.end()) {
     GpuXid xid{.gpu = device->second, .xid = event.data, .unix_ms = UnixMilliseconds()};

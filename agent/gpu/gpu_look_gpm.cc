@@ -27,9 +27,8 @@ void GpuLook::ReadGpm(nvml::Device handle, GpuDevice& device) {
   if (!std::exchange(state.is_known, true)) {
     nvml::GpmSupport support{.version = nvml::kGpmVersion, .is_supported = 0};
     if (!Good(call_.gpm_support(handle, &support), device) || support.is_supported == 0) return;
-    if (call_.gpm_alloc(&state.before) != nvml::kSuccess || call_.gpm_alloc(&state.after) != nvml::kSuccess) {
+    if (call_.gpm_alloc(&state.before) != nvml::kSuccess || call_.gpm_alloc(&state.after) != nvml::kSuccess)
       state.after = nullptr;
-    }
   }
   if (state.after == nullptr) return;
   const nvml::Return taken =
@@ -46,13 +45,11 @@ void GpuLook::ReadGpm(nvml::Device handle, GpuDevice& device) {
   get.count = std::size(kGpmMetrics);
   get.before = state.after;
   get.after = state.before;
-  for (size_t i = 0; i < std::size(kGpmMetrics); ++i) {
+  for (size_t i = 0; i < std::size(kGpmMetrics); ++i)
     get.metrics[i] = {.id = kGpmMetrics[i].first, .result = nvml::kNotSupported, .value = 0, .texts = {}};
-  }
   if (!Good(call_.gpm_metrics(&get), device)) return;
-  for (size_t i = 0; i < std::size(kGpmMetrics); ++i) {
+  for (size_t i = 0; i < std::size(kGpmMetrics); ++i)
     if (get.metrics[i].result == nvml::kSuccess) Set(device, kGpmMetrics[i].second, get.metrics[i].value / kWhole);
-  }
 }
 
 }  // namespace persia::agent

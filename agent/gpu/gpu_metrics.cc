@@ -61,11 +61,10 @@ std::shared_ptr<const Snapshot> GpuMetrics::Collect(const Values& values) {
       const GpuFieldAbout& about = kGpuFieldTable[field];
       const double value = now == nullptr ? kAbsentValue : now->values[field];
       const Rows::Family family{about.family, about.type, about.help};
-      if (about.label.empty()) {
+      if (about.label.empty())
         rows_.Add(family, value, {{"gpu", device.gpu}});
-      } else {
+      else
         rows_.Add(family, value, {{"gpu", device.gpu}, {about.label, about.label_value}});
-      }
     }
   }
   for (const auto& [key, count] : values.xids) {

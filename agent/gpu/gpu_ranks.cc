@@ -18,7 +18,8 @@ void AddRank(size_t process, std::span<const WorkerProcess> processes, std::vect
 }
 
 bool HasRank(const std::vector<size_t>& users, size_t process, std::span<const WorkerProcess> processes) {
-  return std::ranges::any_of(users, [&](size_t user) { return processes[user].identity == processes[process].identity; });
+  return std::ranges::any_of(
+      users, [&](size_t user) { return processes[user].identity == processes[process].identity; });
 }
 
 uint64_t SinceBoot(uint64_t ticks) {

@@ -54,7 +54,8 @@ GpuReader::GpuReader(Options options)
       backoff_(options_.min_backoff, options_.max_backoff) {}
 
 void GpuReader::Start() {
-  thread_ = StartThread("gpu reader", [this] { Run(); });
+  thread_ = StartThread(
+      "gpu reader", [this] { Run(); });
 }
 
 void GpuReader::Stop() {
@@ -132,9 +133,8 @@ std::string GpuReader::Spawn(OwnedFd& pipe) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_adddup2(&files, written.get(), kPipe);
-  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&files, standard, "/dev/null", O_RDWR, 0);
-  }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -171,9 +171,8 @@ GpuReader::Ending GpuReader::ReadPipe(int pipe) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
     const int ready = poll(waits, std::size(waits), static_cast<int>(std::max<int64_t>(left.count(), 0)));
     if (waits[1].revents != 0) return {};
-    if (ready == 0) {
+    if (ready == 0)
       return {"hangs", "a call of the driver's library has not returned for " + std::to_string(patience.count() / 1000) + " s"};
-    }
     const ssize_t got = read(pipe, bytes.data(), bytes.size());
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (got <= 0) return problem_.empty() ? Ending("ended", "") : Ending(problem_, problem_);

@@ -66,9 +66,8 @@ int ReadGpus(const std::vector<std::string>& arguments) {
   int pipe = -1;
   int64_t interval_ms = 0;
   if (arguments.size() != kArguments || !ParseNumber(arguments[1], pipe) || !ParseNumber(arguments[2], interval_ms) ||
-      fcntl(pipe, F_GETFD) < 0 || interval_ms <= 0) {
+      fcntl(pipe, F_GETFD) < 0 || interval_ms <= 0)
     return 2;  // called by hand
-  }
   LimitItself();
   if (NothingReads(pipe)) return 0;  // the agent may have ended before PR_SET_PDEATHSIG was set
   NvmlLibrary library;

@@ -21,9 +21,8 @@ constexpr size_t kHeaderBytes = 8;
 enum Kind : uint8_t { kSample = 1, kXid = 2, kProblem = 3 };
 
 void WriteDevice(const GpuDevice& device, ByteWriter& writer) {
-  for (const std::string* text : {&device.gpu, &device.uuid, &device.model, &device.pci_bus_id, &device.parent_uuid}) {
+  for (const std::string* text : {&device.gpu, &device.uuid, &device.model, &device.pci_bus_id, &device.parent_uuid})
     writer.String(*text);
-  }
   writer.U32(device.gpu_instance);
   writer.U32(device.compute_instance);
   writer.U8(device.is_divided ? 1 : 0);
@@ -117,11 +116,10 @@ class Decoder {
     for (uint32_t left = reader_.Count(1 + sizeof(double)); left > 0 && problem_.empty(); --left) {
       const uint8_t field = reader_.U8();
       const double value = reader_.F64();
-      if (field >= kGpuFields || !IsGpuValue(static_cast<GpuField>(field), value)) {
+      if (field >= kGpuFields || !IsGpuValue(static_cast<GpuField>(field), value))
         Refuse("an impossible value of device " + device.gpu + ", field " + std::to_string(field));
-      } else {
+      else
         device.values[field] = value;
-      }
     }
     return device;
   }

@@ -71,9 +71,8 @@ void GpuWatch::Look(std::span<const WorkerProcess> processes) {
     ReportLost(*news.sample, owners);
   }
   TakeXids(news.xids, owners);
-  for (const auto& [gpu, owner] : owners) {
+  for (const auto& [gpu, owner] : owners)
     if (owner.pid != 0) former_[gpu] = {owner, NowInUnixMs()};
-  }
   last_ = std::move(owners);
   const GpuXidCounts::Counts& xids = xids_.Shown();
   const bool has_reader = !library_.empty();

@@ -49,9 +49,8 @@ bool CacheLists(const std::filesystem::path& cache) {
 // The first of the names that the library has.
 template <class Function>
 void Find(void* library, Function& function, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
+  for (const char* name : names)
     if (function == nullptr) function = reinterpret_cast<Function>(dlsym(library, name));
-  }
 }
 
 }  // namespace

@@ -43,9 +43,8 @@ AwaitedJudge::Place AwaitedJudge::PlaceOf(const WorkerProcess& process, Millisec
 
 std::optional<double> AwaitedJudge::StepOfMost(const Members& members) {
   std::map<double, size_t> counts;
-  for (const Member& member : members) {
+  for (const Member& member : members)
     if (member.process->step) ++counts[*member.process->step];
-  }
   const auto most = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
   return most == counts.end() ? std::nullopt : std::optional(most->first);
 }

@@ -72,9 +72,8 @@ void DeathRecorder::Restore(const DeathMemory& former) {
   const DeathMemory since = std::exchange(memory_, former);
   for (size_t i = 0; i < since.totals.size(); ++i) memory_.totals[i] += since.totals[i];
   for (const Death& death : since.deaths) Keep(death);
-  for (const ProcessEnd& end : since.untold) {
+  for (const ProcessEnd& end : since.untold)
     if (memory_.untold.size() < DeathMemory::kMaxUntold) memory_.untold.push_back(end);
-  }
   for (const auto& [cgroup, kills] : since.kills) memory_.kills[cgroup] = kills;
   ++changes_;
 }

@@ -29,9 +29,8 @@ std::string BytesText(uint64_t bytes) {
 std::string MemoryText(const Circumstances& about) {
   if (!about.resident) return "";
   std::string text = "it had " + BytesText(*about.resident) + " in memory";
-  if (about.resident_before && *about.resident_before != *about.resident) {
+  if (about.resident_before && *about.resident_before != *about.resident)
     text += ", up to a minute before " + BytesText(*about.resident_before);
-  }
   return text;
 }
 
@@ -87,9 +86,8 @@ std::optional<Verdict> ByException(const ProcessEnd& end) {
   if (!end.exception || end.exception->was_caught) return std::nullopt;
   const UncaughtException& exception = *end.exception;
   const std::string what = ExceptionText(exception) + (end.exit.starts_with("exit_") ? "" : ", then " + ExitText(end.exit));
-  if (exception.type.ends_with("OutOfMemoryError") || exception.message.find("CUDA out of memory") != std::string::npos) {
+  if (exception.type.ends_with("OutOfMemoryError") || exception.message.find("CUDA out of memory") != std::string::npos)
     return Verdict{DeathCause::kGpuOutOfMemory, what, "the batch size, and what else uses the GPU's memory."};
-  }
   if (exception.type.ends_with("MemoryError") || exception.error_number == ENOMEM) {
     std::string details;
     Append(details, MemoryText(end.about));
@@ -98,9 +96,8 @@ std::optional<Verdict> ByException(const ProcessEnd& end) {
     return Verdict{DeathCause::kOutOfMemory, what + InParentheses(details),
                    "what it allocates there, and its limits (ulimit -v, the cgroup's memory limit)."};
   }
-  if (exception.error_number == ENOSPC || exception.error_number == EDQUOT) {
+  if (exception.error_number == ENOSPC || exception.error_number == EDQUOT)
     return Verdict{DeathCause::kDiskFull, what, "the free space of the filesystem that it writes to: df -h, df -i, quota."};
-  }
   if (exception.error_number == EMFILE || exception.error_number == ENFILE) {
     return Verdict{DeathCause::kLimit, what + FileLimitText(end.about),
                    "ulimit -n, and files or sockets that are not closed; torch.multiprocessing's sharing strategy."};
@@ -140,9 +137,7 @@ Verdict BySignal(const ProcessEnd& end) {
     return {DeathCause::kLauncher, ExitText(exit),
             "the rank that ended first: a launcher ends the others; else the scheduler."};
   }
-  if (exit.starts_with("SIG") || exit.starts_with("signal_")) {
-    return {DeathCause::kSignal, exit, "the sender of " + exit + "."};
-  }
+  if (exit.starts_with("SIG") || exit.starts_with("signal_")) return {DeathCause::kSignal, exit, "the sender of " + exit + "."};
   if (exit == kUnknownEnd) {
     return {DeathCause::kUnknown, ExitText(exit),
             "the log of its launcher, which reaped it. Under `persia-metrics-agent exec`, or from Linux 6.15 on, the agent "
@@ -233,9 +228,8 @@ bool IsConsequence(const Death& death, const ProcessEnd& end, const std::optiona
   constexpr milliseconds kCollection(100);
   if (!interruption || end.ended_at + kCollection < interruption->at) return false;
   // Its time is in whole milliseconds. None: not known.
-  if (raised && end.exception->raised_at != Death::TimePoint()) {
+  if (raised && end.exception->raised_at != Death::TimePoint())
     return end.exception->raised_at + milliseconds(1) >= interruption->at;
-  }
   constexpr DeathCause kByInterruption[] = {DeathCause::kLauncher,  DeathCause::kKilled, DeathCause::kExitCode,
                                             DeathCause::kException, DeathCause::kSignal, DeathCause::kUnknown};
   return std::ranges::find(kByInterruption, death.cause) != std::end(kByInterruption);

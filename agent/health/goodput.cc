@@ -44,9 +44,8 @@ GoodputReport::Rank ReportOf(const RankKey& key, const RankAccount& account) {
                            .repair = account.repair,
                            .marks = account.marks,
                            .step = account.highest};
-  for (const auto& step : {account.reached, account.life.highest_step}) {
+  for (const auto& step : {account.reached, account.life.highest_step})
     if (step) rank.step = std::max(rank.step.value_or(0), *step);
-  }
   return rank;
 }
 
@@ -79,13 +78,12 @@ void Goodput::Look(std::span<const RankProcess> processes, std::span<const LateE
     if (account.life.ending != RankAccount::Ending::kFailed) continue;
     const Nanoseconds until = std::min(moment.now, moment.over_at.value_or(moment.now));
     const auto round = rounds.find(rank.first);
-    if (round != rounds.end() && round->second.restart_count > account.life.restart_count) {
+    if (round != rounds.end() && round->second.restart_count > account.life.restart_count)
       account.LeaveOut(std::min(until, round->second.began));
-    } else if (moment.over_at) {
+    else if (moment.over_at)
       account.LeaveOut(until);
-    } else {
+    else
       account.Miss(until);
-    }
   }
 }
 
@@ -144,9 +142,8 @@ void Goodput::CountRank(RankAccount& account, std::vector<const RankProcess*>& c
 void Goodput::Restore(RankAccounts accounts) {
   accounts_ = std::move(accounts);
   // The agent that could have learnt these exits has ended.
-  for (auto& [rank, account] : accounts_) {
+  for (auto& [rank, account] : accounts_)
     if (account.life.ending == RankAccount::Ending::kUntold) account.life.ending = RankAccount::Ending::kFailed;
-  }
   Saved();
 }
 

@@ -21,9 +21,8 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
   }
   last_look_ = now;
   ++looks_;
-  if (std::exchange(setting_, settings.hang_after) != settings.hang_after && looks_ > 1) {
+  if (std::exchange(setting_, settings.hang_after) != settings.hang_after && looks_ > 1)
     for (auto& [key, track] : tracks_) track.hangs = false;
-  }
   if (seen_ - window_began_ >= kRhythmWindow) {
     longest_before_ = std::exchange(longest_, Milliseconds(0));
     window_began_ = seen_;

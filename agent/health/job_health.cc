@@ -61,9 +61,7 @@ void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& mom
   report->hang_after = judge_.hang_after();
   report->exit_code = moment.exit_code;
   report->deaths = deaths_;
-  for (size_t i = 0; i < processes.size(); ++i) {
-    LookAt(processes[i], i, moment, *report);
-  }
+  for (size_t i = 0; i < processes.size(); ++i) LookAt(processes[i], i, moment, *report);
   std::erase_if(known_, [&](const auto& known) { return known.second.look != looks_; });
   SumUp(processes, moment, *report);
   Remember(processes, *report);
@@ -108,14 +106,11 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   known.look = looks_;
   known.alive = process.alive;
   WorkerState state = WorkerState::kExited;
-  if (process.alive) {
+  if (process.alive)
     state = StateOf(judge_.Of(index), process, judge_.Unchanged(index));
-  } else if (HasDied(process, moment)) {
+  else if (HasDied(process, moment))
     state = WorkerState::kDied;
-  }
-  if (!process.alive && !known.ended_at) {
-    known.ended_at = process.ended_at == TimePoint() ? now_ : process.ended_at;
-  }
+  if (!process.alive && !known.ended_at) known.ended_at = process.ended_at == TimePoint() ? now_ : process.ended_at;
   const Death* const death = state == WorkerState::kDied ? KnownDeathOf(process) : nullptr;
   if (death != nullptr && death->ended_at != TimePoint()) known.ended_at = death->ended_at;
   if (state == WorkerState::kHung && known.shown.state != WorkerState::kHung) {
@@ -257,25 +252,20 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
       hung.push_back({"hung", ProcessName(key) + " hangs" + phase + kLookAt + LookAtStacks(process.pid), key, worker.since});
     }
     const auto& restarts = known_.at(key).restarts;
-    if (restarts.size() == kManyRestarts && moment.steady - restarts.front() < kRestartWindow) {
+    if (restarts.size() == kManyRestarts && moment.steady - restarts.front() < kRestartWindow)
       restarting.push_back({"restarting", ProcessName(key) + " restarts again and again", key, {}});
-    }
   }
   std::ranges::stable_sort(died, {}, &HealthReport::Reason::since);
   report.asked_to_end_by = signal;
-  if (!signal.empty() && !moment.exit_code) {
+  if (!signal.empty() && !moment.exit_code)
     report.reasons.push_back({"interrupted", InterruptionText(signal) + "; its command has not ended yet"});
-  }
   if (moment.exit_code || (!any_alive && !moment.has_command && (!processes.empty() || moment.any_has_ended))) {
     End(processes, moment.exit_code ? std::optional(failed) : std::nullopt, report);
     return;
   }
-  if (job_hangs_) {
+  if (job_hangs_)
     report.reasons.push_back({"job_hung", (awaited.empty() ? unchanged : awaited) + kLookAtRanks, {}, job_hangs_since_});
-  }
-  for (auto* some : {&died, &hung, &restarting}) {
-    std::ranges::move(*some, std::back_inserter(report.reasons));
-  }
+  for (auto* some : {&died, &hung, &restarting}) std::ranges::move(*some, std::back_inserter(report.reasons));
   if (report.reasons.size() > HealthReport::kMaxReasons) report.reasons.resize(HealthReport::kMaxReasons);
   if (processes.empty()) {
     report.state = JobState::kWaiting;
@@ -329,9 +319,8 @@ std::vector<HealthReport::Reason> JobHealth::LastDeaths(std::span<const WorkerPr
 
 void JobHealth::Remember(std::span<const WorkerProcess> processes, const HealthReport& report) {
   std::vector<WorkerKey> hung;
-  for (const auto& [key, worker] : report.workers) {
+  for (const auto& [key, worker] : report.workers)
     if (worker.state == WorkerState::kHung) hung.push_back(key);
-  }
   const auto job_hangs_since = job_hangs_ ? std::optional(job_hangs_since_) : std::nullopt;
   const bool is_same = looks_ > 1 && hung == remembered_hung_ && job_hangs_since == memory_.job_hangs_since &&
                        judge_.longest_pause() == memory_.longest_pause;

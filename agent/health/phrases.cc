@@ -88,9 +88,8 @@ std::string WhomOthersAwait(std::span<const WorkerProcess> processes, const std:
   constexpr size_t kMost = 3;
   std::ranges::stable_sort(awaited, std::greater(), [](const WorkerProcess* process) { return process->in_phase; });
   std::string text;
-  for (size_t i = 0; i < std::min(awaited.size(), kMost); ++i) {
+  for (size_t i = 0; i < std::min(awaited.size(), kMost); ++i)
     text += ProcessName(WorkerKeyOf(*awaited[i])) + " has been " + PhaseText(*awaited[i]) + "; ";
-  }
   if (awaited.size() > kMost) text += std::to_string(awaited.size() - kMost) + " more are not in sync; ";
   return text + (waiting == 1 ? "1 waits" : std::to_string(waiting) + " wait") + " in sync";
 }

@@ -25,10 +25,12 @@ bool IsOfSteps(Bucket bucket) {
 
 // Whether it has trained, in marked phases.
 bool Trains(const RankAccount::Life& life) {
-  return std::ranges::any_of(life.phases, [](const auto& phase) {
-    const Bucket bucket = BucketOfPhase(phase.first);
-    return bucket != Bucket::kOther && IsOfSteps(bucket) && phase.second > Nanoseconds(0);
-  });
+  return std::ranges::any_of(
+      life.phases,
+      [](const auto& phase) {
+        const Bucket bucket = BucketOfPhase(phase.first);
+        return bucket != Bucket::kOther && IsOfSteps(bucket) && phase.second > Nanoseconds(0);
+      });
 }
 
 }  // namespace
@@ -50,11 +52,10 @@ void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
   const bool finished = !goes_on && life.ending == Ending::kFinished;
   const bool failed = !goes_on && !finished;
   const Nanoseconds began = std::min(process.began, now);
-  if (finished || (failed && life.ending == Ending::kLeftOut)) {
+  if (finished || (failed && life.ending == Ending::kLeftOut))
     until = std::max(until, began);
-  } else if (failed) {
+  else if (failed)
     Add(Bucket::kDown, std::max(began - until, Nanoseconds(0)));
-  }
   const Nanoseconds was_down = std::exchange(open_down, Nanoseconds(0));
   if (failed) {
     repair += was_down;
@@ -221,9 +222,8 @@ void RankAccount::KeepSteps() {
   if (reached) highest = std::max(highest.value_or(0), *reached);
   if (life.counted == 0) return;
   const double last = life.counted - 1;  // counted when it was done; the first one has the number 0
-  if (reached || counted) {
+  if (reached || counted)
     counted_redone += static_cast<uint64_t>(std::min(last, std::max(reached.value_or(0), counted.value_or(0))) + 1);
-  }
   counted = std::max(counted.value_or(0), last);
 }
 

@@ -98,17 +98,14 @@ void RankVerdicts::LookForStandstills(std::span<const WorkerProcess> processes, 
   report.numbers_steps = standstills_.by_steps();
   for (const auto& [role, unmoved] : standstills_.roles()) {
     std::set<std::string> phases;
-    for (const RankReport::Present& rank : report.present) {
+    for (const RankReport::Present& rank : report.present)
       if (LabelValueOf(rank.identity, "role") == role) phases.insert(rank.phase);
-    }
     phases.erase(std::string(kStoppedPhase));
     std::string where = WhomOthersAwait(processes, role);
     if (where.empty() && phases.size() == 1) where = "each rank is " + InPhase(*phases.begin());
     report.standstills.push_back({role, unmoved, std::move(where)});
   }
-  for (const auto& [identity, unmoved] : standstills_.ranks()) {
-    report.standing.push_back({identity, unmoved, now_ - unmoved});
-  }
+  for (const auto& [identity, unmoved] : standstills_.ranks()) report.standing.push_back({identity, unmoved, now_ - unmoved});
 }
 
 // Of the verdicts that stood since the last Look.

@@ -21,9 +21,8 @@ std::vector<SharedRanks::Pair> SharedRanks::Look(std::span<const RankProcess> pr
       return other.alive && other.id == trained && other.rank == process.rank && !is_same;
     };
     const auto other = std::ranges::find_if(processes, is_other);
-    if (now.has_changed && other != processes.end() && found_.insert(process.rank).second) {
+    if (now.has_changed && other != processes.end() && found_.insert(process.rank).second)
       pairs.push_back({process.rank, std::min(other->pid, process.pid), std::max(other->pid, process.pid)});
-    }
     trained = process.id;
     now.has_changed = true;
   }

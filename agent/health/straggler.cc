@@ -77,9 +77,8 @@ double ShareAt(const std::vector<double>& shares, size_t phase) { return phase <
 // By how much the share of a rank in a phase is above the median of the other ranks. `ranks`: the shares of each in one chunk.
 double AboveOthers(const std::vector<std::vector<double>>& ranks, size_t rank, size_t phase) {
   std::vector<double> others;
-  for (size_t i = 0; i < ranks.size(); ++i) {
+  for (size_t i = 0; i < ranks.size(); ++i)
     if (i != rank) others.push_back(ShareAt(ranks[i], phase));
-  }
   return ShareAt(ranks[rank], phase) - Median(std::move(others));
 }
 

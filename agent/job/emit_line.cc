@@ -42,9 +42,8 @@ unsigned SurrogateAt(std::string_view text, size_t at) {
 }
 
 bool MayHaveSurrogate(std::string_view text) {
-  for (size_t at = 0; (at = text.find("\\u", at)) != std::string_view::npos; ++at) {
+  for (size_t at = 0; (at = text.find("\\u", at)) != std::string_view::npos; ++at)
     if (SurrogateAt(text, at) != 0) return true;
-  }
   return false;
 }
 
@@ -53,9 +52,7 @@ bool MayHaveSurrogate(std::string_view text) {
 size_t CopyEscape(std::string_view text, size_t at, std::string& out) {
   const unsigned unit = SurrogateAt(text, at);
   const bool is_pair = unit != 0 && unit < 0xdc00 && SurrogateAt(text, at + 6) >= 0xdc00;
-  if (unit != 0 && !is_pair) {
-    out += '\\';
-  }
+  if (unit != 0 && !is_pair) out += '\\';
   const std::string_view sequence = text.substr(at, unit == 0 ? 2 : is_pair ? 12 : 6);
   out += sequence;
   return sequence.size();
@@ -103,9 +100,7 @@ std::string Replaced(std::string_view text) {
         continue;
       }
     }
-    if (c == '"') {
-      in_string = !in_string;
-    }
+    if (c == '"') in_string = !in_string;
     out += c;
     ++at;
   }
@@ -135,13 +130,11 @@ bool ParseValue(std::string_view name, const dom::element& element, EmitLine& li
   dom::array list;
   if (element.get(list) != simdjson::SUCCESS) return false;
   bool good = true;
-  for (const dom::element& entry : list) {
-    if (ToNumber(entry, value)) {
+  for (const dom::element& entry : list)
+    if (ToNumber(entry, value))
       line.values.emplace_back(name, value);
-    } else {
+    else
       good = false;
-    }
-  }
   return good;
 }
 
@@ -149,11 +142,10 @@ bool ParseLabels(const dom::object& object, EmitLine& line) {
   bool good = true;
   for (const auto& [name, element] : object) {
     std::string_view value;
-    if (element.get(value) == simdjson::SUCCESS && ReplacedBy(value) == nullptr) {
+    if (element.get(value) == simdjson::SUCCESS && ReplacedBy(value) == nullptr)
       line.labels.emplace_back(name, value);
-    } else {
+    else
       good = false;
-    }
   }
   return good;
 }
@@ -183,25 +175,19 @@ const EmitProblem* EmitLineParser::Parse(std::string_view text, EmitLine& line) 
   line.labels.clear();
   dom::object object;
   // Some releases of simdjson accept a lone surrogate, as bytes that are not UTF-8.
-  if ((MayHaveSurrogate(text) || !json_->Parse(text, true, object)) && !json_->Parse(Replaced(text), false, object)) {
+  if ((MayHaveSurrogate(text) || !json_->Parse(text, true, object)) && !json_->Parse(Replaced(text), false, object))
     return &kNotJson;
-  }
-  for (const auto& [name, element] : object) {
+  for (const auto& [name, element] : object)
     if (ReplacedBy(name) != nullptr) return &kNotJson;  // a literal as a name
-  }
   const EmitProblem* problem = nullptr;
   dom::object metrics;
   dom::object labels;
   const bool forwarded = object["metrics"].get(metrics) == simdjson::SUCCESS;
   const bool labelled = object["labels"].get(labels) == simdjson::SUCCESS;
-  if (labelled && !ParseLabels(labels, line)) {
-    problem = &kBadLabels;
-  }
+  if (labelled && !ParseLabels(labels, line)) problem = &kBadLabels;
   for (const auto& [name, element] : forwarded ? metrics : object) {
     if (!forwarded && labelled && name == "labels") continue;
-    if (!ParseValue(name, element, line)) {
-      problem = &kBadValue;
-    }
+    if (!ParseValue(name, element, line)) problem = &kBadValue;
   }
   return problem == nullptr && line.values.empty() ? &kEmpty : problem;
 }

@@ -51,9 +51,7 @@ void EmitReceiver::Stop() {
     eventfd_write(stop_fd_, 1);
     thread_.join();
   }
-  if (stop_fd_ >= 0) {
-    close(std::exchange(stop_fd_, -1));
-  }
+  if (stop_fd_ >= 0) close(std::exchange(stop_fd_, -1));
   pipe_ = nullptr;
 }
 
@@ -70,9 +68,7 @@ void EmitReceiver::Run() {
       wait[1].revents = 0;
       continue;
     }
-    if ((wait[0].revents & POLLIN) != 0) {
-      pipe_->Read(record);
-    }
+    if ((wait[0].revents & POLLIN) != 0) pipe_->Read(record);
   }
   pipe_->Drain(record);
 }
@@ -83,14 +79,11 @@ void EmitReceiver::Record(std::string_view line) {
     return;
   }
   const EmitProblem* problem = parser_.Parse(line, line_);
-  for (const auto& [name, value] : line_.values) {
-    StreamOf(name, line_).Add(value);
-  }
-  if (problem == nullptr) {
+  for (const auto& [name, value] : line_.values) StreamOf(name, line_).Add(value);
+  if (problem == nullptr)
     good_.fetch_add(1, std::memory_order_relaxed);
-  } else {
+  else
     CountBad(problem->reason, problem->text, line);
-  }
 }
 
 void EmitReceiver::CountBad(std::string_view reason, std::string_view text, std::string_view line) {
@@ -136,9 +129,7 @@ Result<std::unique_ptr<EmitReceiver>> StartEmitReceiver(const AgentOptions& opti
                                                         std::unique_ptr<NamedPipe> pipe) {
   if (pipe == nullptr) return std::unique_ptr<EmitReceiver>();
   // The library prefers the environment to its arguments, and the environment may name another job than the agent's flags do.
-  for (const auto& [name, value] : session.WorkerEnvironment()) {
-    setenv(name.c_str(), value.c_str(), 1);
-  }
+  for (const auto& [name, value] : session.WorkerEnvironment()) setenv(name.c_str(), value.c_str(), 1);
   setenv("REPLICA_INDEX", std::to_string(options.replica).c_str(), 1);
   const metrics::InitResult own = metrics::Init({.role = kRole});
   if (!own.exporting) {
@@ -149,9 +140,7 @@ Result<std::unique_ptr<EmitReceiver>> StartEmitReceiver(const AgentOptions& opti
       EmitReceiver::Options{.path = options.fifo, .warn = [](const std::string& message, std::string_view line) {
                               LogWarning("fifo.line", message + (line.empty() ? "" : ": " + Quoted(line)));
                             }});
-  if (Status started = receiver->Start(std::move(pipe)); !started.ok()) {
-    return Error{started.error()};
-  }
+  if (Status started = receiver->Start(std::move(pipe)); !started.ok()) return Error{started.error()};
   return receiver;
 }
 
@@ -162,9 +151,8 @@ std::vector<std::pair<std::string, std::string>> EmitEnvironment(const std::stri
   if (mode.empty()) return {{kModeVariable, kPipeMode}, {kPathVariable, path}};
   if (mode != kPipeMode) return {};
   if (own_path.empty()) return {{kPathVariable, path}};
-  if (own_path != path) {
+  if (own_path != path)
     LogWarning("fifo", std::string(kPathVariable) + "=" + own_path + " is the job's own and stays; the agent reads " + path);
-  }
   return {};
 }
 

@@ -53,33 +53,23 @@ std::string EventJson(const JobEvent& event) {
     out += (i > 0 ? ", " : "") + JsonString(key) + ": " + ValueJson(value);
   }
   out += "}";
-  if (event.left_out > 0) {
-    out += ", \"metadata_left_out\": " + std::to_string(event.left_out);
-  }
-  for (const auto& [name, value] : event.identity.labels) {
-    out += ", " + JsonString(name) + ": " + JsonString(value);
-  }
+  if (event.left_out > 0) out += ", \"metadata_left_out\": " + std::to_string(event.left_out);
+  for (const auto& [name, value] : event.identity.labels) out += ", " + JsonString(name) + ": " + JsonString(value);
   return out + ", \"pid\": " + std::to_string(event.pid) + "}";
 }
 
 EventLog::~EventLog() {
-  if (fd_ > STDERR_FILENO) {
-    close(fd_);
-  }
+  if (fd_ > STDERR_FILENO) close(fd_);
 }
 
 void EventLog::Add(std::span<const JobEvent> events) {
   const MutexLock lock(mutex_);
   for (const JobEvent& event : events) {
     newest_.push_back(event);
-    if (newest_.size() > options_.max_kept) {
-      newest_.pop_front();
-    }
+    if (newest_.size() > options_.max_kept) newest_.pop_front();
     if (options_.file.empty()) continue;
     const Status written = Write(EventJson(event) + "\n");
-    if (!written.ok() && !write_failed_ && options_.warn) {
-      options_.warn(written.error() + "; events are still counted");
-    }
+    if (!written.ok() && !write_failed_ && options_.warn) options_.warn(written.error() + "; events are still counted");
     write_failed_ = !written.ok();
   }
 }
@@ -87,11 +77,8 @@ void EventLog::Add(std::span<const JobEvent> events) {
 std::vector<JobEvent> EventLog::Newest(const Filter& filter) const {
   std::vector<JobEvent> found;
   const MutexLock lock(mutex_);
-  for (auto event = newest_.rbegin(); event != newest_.rend() && found.size() < filter.limit; ++event) {
-    if (event->unix_ms > filter.since_ms && (filter.type.empty() || event->type == filter.type)) {
-      found.push_back(*event);
-    }
-  }
+  for (auto event = newest_.rbegin(); event != newest_.rend() && found.size() < filter.limit; ++event)
+    if (event->unix_ms > filter.since_ms && (filter.type.empty() || event->type == filter.type)) found.push_back(*event);
   std::ranges::reverse(found);
   return found;
 }
@@ -118,9 +105,8 @@ Status EventLog::LeaveOldFile(size_t next_bytes) {
   if (is_in_place && !is_full) return Done{};
   close(fd_);
   fd_ = -1;
-  if (is_full && std::rename(options_.file.c_str(), (options_.file + ".1").c_str()) != 0 && errno != ENOENT) {
+  if (is_full && std::rename(options_.file.c_str(), (options_.file + ".1").c_str()) != 0 && errno != ENOENT)
     return SystemError("cannot rotate the full events file " + options_.file);
-  }
   return Done{};
 }
 
@@ -131,9 +117,8 @@ Status EventLog::Write(const std::string& line) {
   }
   // The collector thread writes: it must not wait for the reader of a pipe or a terminal.
   pollfd ready{.fd = fd_, .events = POLLOUT, .revents = 0};
-  if (!is_regular_file_ && (poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT)) {
+  if (!is_regular_file_ && (poll(&ready, 1, 0) != 1 || ready.revents != POLLOUT))
     return Error{"cannot write events to " + options_.file + ": its reader is too slow or has closed it"};
-  }
   const std::string text = is_within_line_ ? "\n" + line : line;
   for (size_t at = 0; at < text.size();) {
     const ssize_t size = write(fd_, text.data() + at, text.size() - at);

@@ -26,9 +26,7 @@ EventPositionFile::EventPositionFile(const StateLocation& location)
 EventPositionFile::Positions EventPositionFile::Load() {
   std::string set_aside;
   const auto content = ReadJournal(*file_, kFormat, /*look=*/false, set_aside);
-  if (!set_aside.empty()) {
-    LogWarning("events.state", set_aside);
-  }
+  if (!set_aside.empty()) LogWarning("events.state", set_aside);
   Positions positions;
   const bool is_good = content.ok() && Decode(content.value().only().value_or(""), positions);
   if (!is_good) positions.clear();

@@ -61,9 +61,8 @@ bool IdentityClaim::Take(const Identity& identity, std::string_view place, std::
     error = Bind(fd.get(), name);
   }
   if (error == EADDRINUSE) return false;
-  if (error != 0) {
+  if (error != 0)
     LogWarning("identity.claim", std::string("cannot detect other agents with the same identity: ") + std::strerror(error));
-  }
   name_ = std::move(name);
   socket_ = std::move(fd);
   return true;

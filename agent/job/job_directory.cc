@@ -82,9 +82,8 @@ Result<OwnedFd> OpenFile(int directory, const std::string& name, const std::stri
 
 // REQUIRES: this user owns the directory.
 Status ShareWithGroup(int fd, gid_t group, const std::string& path) {
-  if (fchown(fd, static_cast<uid_t>(-1), group) != 0 || fchmod(fd, 02770) != 0) {
+  if (fchown(fd, static_cast<uid_t>(-1), group) != 0 || fchmod(fd, 02770) != 0)
     return SystemError("cannot give " + path + " to group " + std::to_string(group));
-  }
   return Done{};
 }
 
@@ -97,9 +96,8 @@ Result<std::optional<gid_t>> FindGroup(const std::string& group) {
   std::vector<char> buffer(1 << 16);
   struct group entry {};
   struct group* found = nullptr;
-  if (getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+  if (getgrnam_r(group.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
     return Error{"metrics_dir_group: there is no group " + Quoted(group) + " on this host"};
-  }
   return std::optional(found->gr_gid);
 }
 
@@ -118,9 +116,8 @@ Result<JobDirectory> JobDirectory::Open(const Options& options) {
   if (fstat(directory.fd(), &info) != 0) return SystemError("cannot stat the directory " + options.path);
   if (options.create && directory.group_ && info.st_uid == geteuid() &&
       (info.st_gid != *directory.group_ || (info.st_mode & 02770) != 02770)) {
-    if (Status shared = ShareWithGroup(directory.fd(), *directory.group_, options.path); !shared.ok()) {
+    if (Status shared = ShareWithGroup(directory.fd(), *directory.group_, options.path); !shared.ok())
       return Error{shared.error()};
-    }
     if (fstat(directory.fd(), &info) != 0) return SystemError("cannot stat the directory " + options.path);
   }
   if (std::string distrust = metrics::DistrustOf(info, wanted); !distrust.empty()) return Error{std::move(distrust)};
@@ -174,9 +171,8 @@ Result<std::optional<std::string>> JobDirectory::Lock(const std::string& name) {
     return std::optional<std::string>(pid.empty() ? "?" : pid);
   }
   const std::string pid = std::to_string(getpid()) + "\n";
-  if (ftruncate(fd.get(), 0) != 0 || pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+  if (ftruncate(fd.get(), 0) != 0 || pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
     return SystemError("cannot write " + path_ + "/" + name);
-  }
   lock_ = std::move(fd);
   lock_name_ = name;
   return std::optional<std::string>();
@@ -188,17 +184,11 @@ bool JobDirectory::WasRemoved() const {
 
 Status JobDirectory::Recreate() {
   auto opened = Open(options_);
-  if (!opened.ok()) {
-    return Error{opened.error()};
-  }
+  if (!opened.ok()) return Error{opened.error()};
   JobDirectory& recreated = opened.value();
   const auto holder = recreated.Lock(lock_name_);
-  if (!holder.ok()) {
-    return Error{holder.error()};
-  }
-  if (holder.value()) {
-    return Error{"the agent with pid " + *holder.value() + " holds the lock of the new directory " + path_};
-  }
+  if (!holder.ok()) return Error{holder.error()};
+  if (holder.value()) return Error{"the agent with pid " + *holder.value() + " holds the lock of the new directory " + path_};
   if (dup3(recreated.fd(), fd(), O_CLOEXEC) < 0) return SystemError("cannot replace the descriptor of the directory " + path_);
   lock_ = std::move(recreated.lock_);
   if (collects_) NoteCollecting(true);
@@ -216,27 +206,26 @@ AgentConf JobDirectory::ReadConf() const {
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (line == "enabled=0") {
+    if (line == "enabled=0")
       conf.enabled = false;
-    } else if (line == "ended=1") {
+    else if (line == "ended=1")
       conf.ended = true;
-    } else if (line.starts_with("run_id=") && CheckText(line.substr(7), "").ok()) {
+    else if (line.starts_with("run_id=") && CheckText(line.substr(7), "").ok())
       conf.run_id = line.substr(7);
-    } else if (line.starts_with("job=")) {
+    else if (line.starts_with("job="))
       conf.job = line.substr(4);
-    } else if (line.starts_with("starter=")) {
+    else if (line.starts_with("starter="))
       conf.starter = line.substr(8);
-    } else if (line.starts_with("command=")) {
+    else if (line.starts_with("command="))
       conf.command = line.substr(8);
-    } else if (line.starts_with("web=")) {
+    else if (line.starts_with("web="))
       conf.web = line.substr(4);
-    } else if (int replica = 0; line.starts_with("state_replica=") && ParseNumber(line.substr(14), replica) && replica >= 0) {
+    else if (int replica = 0; line.starts_with("state_replica=") && ParseNumber(line.substr(14), replica) && replica >= 0)
       conf.state_replica = replica;
-    } else if (int attempt = 0; line.starts_with("attempt=") && ParseNumber(line.substr(8), attempt) && attempt > 0) {
+    else if (int attempt = 0; line.starts_with("attempt=") && ParseNumber(line.substr(8), attempt) && attempt > 0)
       conf.attempt = attempt;
-    } else if (int64_t began = 0; line.starts_with("run_began=") && ParseNumber(line.substr(10), began) && began > 0) {
+    else if (int64_t began = 0; line.starts_with("run_began=") && ParseNumber(line.substr(10), began) && began > 0)
       conf.run_began = began;
-    }
   }
   return conf;
 }

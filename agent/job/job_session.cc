@@ -146,9 +146,7 @@ JobView ViewJob(const AgentOptions& options) {
 Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::milliseconds patience,
                                      const JobStarter& starter) {
   auto directory = JobDirectory::Open({.path = MetricsDirOf(options), .group = options.metrics_dir_group});
-  if (!directory.ok()) {
-    return Error{directory.error()};
-  }
+  if (!directory.ok()) return Error{directory.error()};
   JobSession session(std::move(directory).value());
   session.job_ = options.job_name;
   session.enabled_ = options.enable_metrics;
@@ -162,9 +160,7 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
     std::this_thread::sleep_for(kLockInterval);
     other = session.directory_.Lock();
   }
-  if (!other.ok()) {
-    return Error{other.error()};
-  }
+  if (!other.ok()) return Error{other.error()};
   session.other_agent_ = other.value();
   const AgentConf written = session.directory_.ReadConf();
   session.web_ = written.web;  // until this agent listens
@@ -180,9 +176,7 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
   const bool is_of_run = options.run_id.empty() ? !former.ended : options.run_id == written.run_id;
   if (written.job == options.job_name && is_of_run) session.state_replica_ = written.state_replica;
   if (!session.other_agent_) {
-    if (Status opened = session.OpenStateDirectory(options); !opened.ok()) {
-      return Error{opened.error()};
-    }
+    if (Status opened = session.OpenStateDirectory(options); !opened.ok()) return Error{opened.error()};
   }
   if (starter.may_be_over && !session.other_agent_ && !written.run_id.empty() &&
       (written.ended || written.run_id != options.run_id)) {
@@ -193,17 +187,15 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
   }
   if (former.run_id.empty()) {
     const auto run = RunOfState(*StateFileOf(session.state_location()));
-    if (!run.ok()) {
+    if (!run.ok())
       return Error{run.error() + "; without it the run cannot be continued: make it readable, or remove it to start a new run"};
-    }
     former.run_id = run.value();
   }
   const bool unfinished = !former.ended && !former.run_id.empty();
-  if (!options.run_id.empty()) {
+  if (!options.run_id.empty())
     session.run_id_ = options.run_id;
-  } else {
+  else
     session.run_id_ = unfinished ? former.run_id : MakeRunId();
-  }
   session.continued_ = unfinished && former.run_id == session.run_id_;
   session.other_run_ = session.other_agent_ && unfinished && !session.continued_;
   if (!session.other_agent_) {
@@ -219,9 +211,8 @@ Result<JobSession> JobSession::Begin(const AgentOptions& options, std::chrono::m
     needed.attempt = written.attempt;
     needed.run_began = written.run_began;
     if (Status saved = wanted == written ? Status(Done{}) : session.directory_.WriteConf(wanted);
-        !saved.ok() && needed != written) {
+        !saved.ok() && needed != written)
       return Error{saved.error()};
-    }
     if (!session.continued_) {
       static_cast<void>(session.RemoveSegments(
           [&](const std::string& run_id) { return !run_id.empty() && (run_id != session.run_id_ || former.ended); }));
@@ -246,9 +237,9 @@ std::string JobSession::UserOfDirectory(const AgentConf& conf, const JobStarter&
   if (const std::string pid = PidIfAlive(conf.starter); !pid.empty()) return "exec with pid " + pid + job;
   bool in_use = false;
   if (!starter.process.empty() && !conf.ended && !conf.run_id.empty()) {
-    ForEachSegment(directory_, [&](const char*, const SegmentUse& use) {
-      in_use = in_use || (use.is_in_use && use.run_id == conf.run_id);
-    });
+    ForEachSegment(
+        directory_,
+        [&](const char*, const SegmentUse& use) { in_use = in_use || (use.is_in_use && use.run_id == conf.run_id); });
   }
   return in_use ? "a process" + job : "";
 }
@@ -266,9 +257,7 @@ AgentConf JobSession::Conf() const {
 }
 
 Status JobSession::OpenStateDirectory(const AgentOptions& options) {
-  if (options.state_dir.empty()) {
-    return Done{};
-  }
+  if (options.state_dir.empty()) return Done{};
   auto opened = JobDirectory::Open({.path = options.state_dir, .group = options.metrics_dir_group});
   if (!opened.ok()) {
     state_error_ = "state_dir: " + opened.error() + "; the state is kept beside the segments";
@@ -283,9 +272,7 @@ Status JobSession::OpenStateDirectory(const AgentOptions& options) {
     }
   }
   const auto other = LockState(replica, kRunPatience);
-  if (!other.ok()) {
-    return Error{"state_dir: " + other.error()};
-  }
+  if (!other.ok()) return Error{"state_dir: " + other.error()};
   if (other.value()) {
     return Error{"state_dir: the agent with pid " + *other.value() + " uses " + options.state_dir + "/" + state_prefix_ +
                  ".state already; give this one another state_dir or another replica (REPLICA_INDEX)"};
@@ -342,13 +329,9 @@ Status JobSession::PublishPage(const std::string& url) {
 
 Status JobSession::RecreateDirectory() {
   if (state_directory_ && state_directory_->WasRemoved()) {
-    if (Status recreated = state_directory_->Recreate(); !recreated.ok()) {
-      return Error{"state_dir: " + recreated.error()};
-    }
+    if (Status recreated = state_directory_->Recreate(); !recreated.ok()) return Error{"state_dir: " + recreated.error()};
   }
-  if (!directory_.WasRemoved()) {
-    return Done{};
-  }
+  if (!directory_.WasRemoved()) return Done{};
   if (Status recreated = directory_.Recreate(); !recreated.ok()) return recreated;
   return directory_.WriteConf(Conf());
 }
@@ -357,20 +340,15 @@ Result<JobSession::Removal> JobSession::EndRun(const std::set<std::string>& coun
   AgentConf conf = Conf();
   conf.ended = true;
   const Status written = directory_.WriteConf(conf);
-  if (!written.ok()) {
-    return Error{written.error()};
-  }
+  if (!written.ok()) return Error{written.error()};
   return RemoveRun(&counted);
 }
 
 // `counted`: as RemoveSegments.
 Result<JobSession::Removal> JobSession::RemoveRun(const std::set<std::string>* counted) const {
-  if (Status removed = StateFileOf(state_location())->Remove(); !removed.ok()) {
-    return Error{removed.error()};
-  }
-  for (const char* kind : {"events", "gpu"}) {
+  if (Status removed = StateFileOf(state_location())->Remove(); !removed.ok()) return Error{removed.error()};
+  for (const char* kind : {"events", "gpu"})
     unlinkat(state_location().directory_fd, state_location().FileName(kind).c_str(), 0);  // may not exist
-  }
   if (state_directory_) RemoveNotes(*state_directory_, job_, *state_replica_);
   return RemoveSegments([this](const std::string& run_id) { return run_id.empty() || run_id == run_id_; }, counted);
 }
@@ -382,11 +360,10 @@ Result<JobSession::Removal> JobSession::RemoveSegments(const std::function<bool(
   Removal removal;
   const bool listed = ForEachSegment(directory_, [&](const char* name, const SegmentUse& use) {
     if (use.is_in_use || !of_run(use.run_id)) return;
-    if (counted != nullptr && !counted->contains(name)) {
+    if (counted != nullptr && !counted->contains(name))
       ++removal.kept;
-    } else if (unlinkat(directory_.fd(), name, 0) == 0) {
+    else if (unlinkat(directory_.fd(), name, 0) == 0)
       ++removal.removed;
-    }
   });
   if (!listed) return Error{"cannot list " + directory_.path()};
   return removal;

@@ -33,9 +33,7 @@ Result<std::unique_ptr<NamedPipe>> NamedPipe::Open(Options options) {
   const std::string name = "named pipe \"" + path + "\": ";
   if (std::filesystem::path(path).parent_path() == kClientDirectory) {
     // As /tmp: it stays, and the next job's user may be another. If it cannot be created, the pipe cannot.
-    if (mkdir(kClientDirectory, 0700) == 0) {
-      chmod(kClientDirectory, 01777);
-    }
+    if (mkdir(kClientDirectory, 0700) == 0) chmod(kClientDirectory, 01777);
   }
   const bool created = mkfifo(path.c_str(), 0600) == 0;
   if (!created && errno != EEXIST) return SystemError(name + "cannot be created");
@@ -71,15 +69,12 @@ NamedPipe::~NamedPipe() {
   struct stat ours {};
   struct stat there {};
   if (removes_ && fstat(fd(), &ours) == 0 && lstat(options_.path.c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
-      ours.st_ino == there.st_ino) {
+      ours.st_ino == there.st_ino)
     unlink(options_.path.c_str());
-  }
 }
 
 bool NamedPipe::Read(const OnLine& on_line) {
-  if (buffer_.size() < used_ + kReadBytes + options_.padding) {
-    buffer_.resize(used_ + kReadBytes + options_.padding);
-  }
+  if (buffer_.size() < used_ + kReadBytes + options_.padding) buffer_.resize(used_ + kReadBytes + options_.padding);
   ssize_t got = 0;
   do {
     got = read(fd(), buffer_.data() + used_, kReadBytes);
@@ -90,20 +85,17 @@ bool NamedPipe::Read(const OnLine& on_line) {
   const char* search = begin + used_;
   while (const auto* newline = static_cast<const char*>(std::memchr(search, '\n', static_cast<size_t>(end - search)))) {
     const auto size = static_cast<size_t>(newline - begin);
-    if (skipping_) {
+    if (skipping_)
       skipping_ = false;
-    } else if (size > options_.max_line_bytes) {
+    else if (size > options_.max_line_bytes)
       on_line({});
-    } else if (size > 0) {
+    else if (size > 0)
       on_line({begin, size});
-    }
     begin = search = newline + 1;
   }
   used_ = static_cast<size_t>(end - begin);
   if (skipping_ || used_ > options_.max_line_bytes) {
-    if (!skipping_) {
-      on_line({});
-    }
+    if (!skipping_) on_line({});
     skipping_ = true;
     used_ = 0;
   }

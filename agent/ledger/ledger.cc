@@ -66,9 +66,8 @@ std::optional<uint32_t> Ledger::SavedOrdinal(const std::string& id, const Instan
 
 std::vector<std::string> Ledger::Orphans() const {
   std::vector<std::string> ids;
-  for (const auto& [id, process] : living_) {
+  for (const auto& [id, process] : living_)
     if (process.orphan) ids.push_back(id);
-  }
   return ids;
 }
 
@@ -79,9 +78,7 @@ std::optional<Ledger::Orphan> Ledger::OrphanOf(const std::string& id) const {
 }
 
 void Ledger::Adopt(const std::string& id) {
-  if (const auto found = living_.find(id); found != living_.end()) {
-    found->second.orphan = false;
-  }
+  if (const auto found = living_.find(id); found != living_.end()) found->second.orphan = false;
 }
 
 void Ledger::Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now,
@@ -124,9 +121,8 @@ std::map<std::string, uint64_t> Ledger::Exits(const InstanceKey& instance) const
 
 std::map<Ledger::Place, uint64_t> Ledger::UnsavedPlaces() const {
   std::map<Place, uint64_t> unsaved;
-  for (const auto& [id, unsaved_place] : new_places_) {
+  for (const auto& [id, unsaved_place] : new_places_)
     if (!IsWritten(unsaved_place.write)) ++unsaved[unsaved_place.place];
-  }
   return unsaved;
 }
 
@@ -199,9 +195,7 @@ void Ledger::RecordForgotten() {
 
 std::vector<std::string> Ledger::FoldedIds() const {
   std::vector<std::string> ids;
-  for (const auto& [id, write] : folded_) {
-    ids.push_back(id);
-  }
+  for (const auto& [id, write] : folded_) ids.push_back(id);
   return ids;
 }
 
@@ -233,7 +227,8 @@ void Ledger::Save(const CollectTime& now) {
 }
 
 void Ledger::ForgetWritten() {
-  std::erase_if(new_places_, [this](const auto& place) { return IsWritten(place.second.write); });
+  std::erase_if(
+      new_places_, [this](const auto& place) { return IsWritten(place.second.write); });
   std::erase_if(new_ends_, [this](const NewEnd& end) { return end.told && IsWritten(end.write); });
   static_cast<void>(Seen());
 }

@@ -25,12 +25,14 @@ std::string RunOf(const JournalContent& content) {
 }  // namespace
 
 Result<std::string> RunOfState(JournalFile& file) {
-  return ForeignShare().Charge(file.path(), [&]() -> Result<std::string> {
-    std::string problem;
-    const auto content = ReadJournal(file, kStateFormat, /*look=*/true, problem);
-    if (!content.ok()) return Error{content.error()};
-    return RunOf(content.value());
-  });
+  return ForeignShare().Charge(
+      file.path(),
+      [&]() -> Result<std::string> {
+        std::string problem;
+        const auto content = ReadJournal(file, kStateFormat, /*look=*/true, problem);
+        if (!content.ok()) return Error{content.error()};
+        return RunOf(content.value());
+      });
 }
 
 void Ledger::Load(const CollectTime& now) {
@@ -61,16 +63,13 @@ Status Ledger::Read(const CollectTime& now, std::string& problem) {
   if (!problem.empty()) diagnostics_.Report("state", problem + kMissing);
   const bool exists = !content.value().records.empty();
   const bool of_run = exists && !options_.new_run && RunOf(content.value()) == options_.run_id;
-  if (exists && !of_run && !options_.read_only) {
-    static_cast<void>(options_.file->Remove());  // else the first save replaces it
-  }
+  if (exists && !of_run && !options_.read_only) static_cast<void>(options_.file->Remove());  // else the first save replaces it
   if (of_run && !ReadRecords(content.value(), now)) {
     std::string message;
-    if (options_.read_only) {
+    if (options_.read_only)
       message = options_.file->path() + " cannot be used: a record is malformed";
-    } else if (!options_.file->SetAside("a record is malformed", message)) {
+    else if (!options_.file->SetAside("a record is malformed", message))
       return Error{message};
-    }
     diagnostics_.Report("state", message + kMissing);
   }
   return Done{};
@@ -92,9 +91,7 @@ bool Ledger::ReadRecords(const JournalContent& content, const CollectTime& now) 
       return false;
     }
   }
-  for (auto& [id, process] : living_) {
-    process.orphan = true;
-  }
+  for (auto& [id, process] : living_) process.orphan = true;
   return true;
 }
 
@@ -159,9 +156,7 @@ bool Ledger::ReadFold(std::string_view payload, const CollectTime& now) {
   std::string exit;
   RetiredProcesses::FoldOutcome outcome;
   if (!Decode(payload, id, wall, exit, outcome.group, outcome.left_out)) return false;
-  if (replayed_.tick == 0 || wall != replayed_.wall) {
-    replayed_ = {replayed_.tick + 1, SteadyTime(wall, now), wall};
-  }
+  if (replayed_.tick == 0 || wall != replayed_.wall) replayed_ = {replayed_.tick + 1, SteadyTime(wall, now), wall};
   const auto process = living_.extract(id);
   if (!process || !process.mapped().has_values) return false;
   const SavedProcess& values = process.mapped().values;

@@ -9,9 +9,7 @@ using segment::Kind;
 
 std::string_view LabelBytes(std::span<const std::byte> records, const SegmentSeriesRecord& record) {
   size_t end = record.labels_at;
-  for (uint32_t i = 0; i < 2 * record.labels; ++i) {
-    CheckedString(records, end);
-  }
+  for (uint32_t i = 0; i < 2 * record.labels; ++i) CheckedString(records, end);
   return {reinterpret_cast<const char*>(records.data()) + record.labels_at, end - record.labels_at};
 }
 
@@ -40,9 +38,8 @@ bool HasGauge(Kind kind) { return kind == Kind::kGauge || kind == Kind::kStream;
 bool HasCommon(Kind kind) { return HasGauge(kind) || kind == Kind::kEvent; }
 
 SeriesValues::SeriesValues(Kind kind, uint32_t all_cells) : sums(SumCount(kind)) {
-  for (uint32_t cell = 0; cell < all_cells; ++cell) {
+  for (uint32_t cell = 0; cell < all_cells; ++cell)
     if (IsWholeCell(kind, cell)) cells.push_back(0);
-  }
   if (HasCommon(kind)) common.emplace();
 }
 
@@ -50,12 +47,9 @@ SeriesValues::SeriesValues(const Measurements& of, size_t number) {
   const SegmentSeries& series = of.series[number];
   const Kind kind = of.families[series.record.family].kind;
   removed = series.record.removed;
-  for (uint32_t cell = 0; cell < series.record.cells; ++cell) {
+  for (uint32_t cell = 0; cell < series.record.cells; ++cell)
     if (IsWholeCell(kind, cell)) cells.push_back(of.values->wholes[series.whole + cell]);
-  }
-  for (uint32_t which = 0; which < SumCount(kind); ++which) {
-    of.values->AppendTerms(series.real + which, sums.emplace_back());
-  }
+  for (uint32_t which = 0; which < SumCount(kind); ++which) of.values->AppendTerms(series.real + which, sums.emplace_back());
   if (HasCommon(kind)) common.emplace(of.values->commons[series.common], of.changed_at[series.common]);
 }
 
@@ -64,12 +58,9 @@ void OwnedSeries::Set(size_t number, const SeriesValues& to) {
   const Kind kind = families[of.record.family].kind;
   of.record.removed = to.removed;
   auto next = to.cells.begin();
-  for (uint32_t cell = 0; cell < of.record.cells; ++cell) {
+  for (uint32_t cell = 0; cell < of.record.cells; ++cell)
     if (IsWholeCell(kind, cell)) values.wholes[of.whole + cell] = *next++;
-  }
-  for (uint32_t which = 0; which < to.sums.size(); ++which) {
-    values.SetTerms(of.real + which, to.sums[which]);
-  }
+  for (uint32_t which = 0; which < to.sums.size(); ++which) values.SetTerms(of.real + which, to.sums[which]);
   values.CompactTerms();
   if (to.common) std::tie(values.commons[of.common], changed_at[of.common]) = *to.common;
 }

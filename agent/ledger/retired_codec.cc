@@ -138,9 +138,8 @@ bool DecodeGroup(std::string_view bytes, RetiredProcesses& processes, const Coll
     reader(family, age);
     if (!reader.ok() || !family.known || group.FindOrAddFamily(family, std::move(age)) != i) return false;
   }
-  for (uint32_t left = reader.Count(1); left > 0; --left) {
+  for (uint32_t left = reader.Count(1); left > 0; --left)
     if (!ReadSeries(reader, group, families, processes, now)) return false;
-  }
   return reader.done();
 }
 

@@ -21,9 +21,7 @@ std::string FamilyKey(const SegmentFamily& family) {
   key.U8(static_cast<uint8_t>(family.policy));
   key.String(family.group);
   key.String(family.name);
-  for (const double bound : family.bounds) {
-    key.F64(bound);
-  }
+  for (const double bound : family.bounds) key.F64(bound);
   return std::move(key).Take();
 }
 
@@ -160,9 +158,7 @@ void RetiredGroup::AddGaugeValue(size_t series, const EndedValue& value, const G
   const size_t limit = std::clamp<size_t>(kMaxValuesOfGroup / ended_values_.size(), 1, kMaxValuesOfGauge);
   if (values.size() > limit) {
     const auto end = values.begin() + static_cast<ptrdiff_t>(values.size() - limit) + 1;
-    for (auto older = values.begin() + 1; older != end; ++older) {
-      values.front() = Combined(policy, values.front(), *older);
-    }
+    for (auto older = values.begin() + 1; older != end; ++older) values.front() = Combined(policy, values.front(), *older);
     values.erase(values.begin() + 1, end);
   }
   own_.values.commons[common] = std::bit_cast<uint64_t>(values.back().value);
@@ -186,15 +182,11 @@ void RetiredGroup::ExpireGauges(std::chrono::steady_clock::time_point now) {
     if (!HasGauge(kind)) continue;
     std::vector<EndedValue>& values = ended_values_[series.common];
     std::erase_if(values, [&](const EndedValue& value) { return value.expires <= now; });
-    for (const EndedValue& value : values) {
-      next_expiry_ = std::min(next_expiry_, value.expires);
-    }
+    for (const EndedValue& value : values) next_expiry_ = std::min(next_expiry_, value.expires);
     own_.values.commons[series.common] = values.empty() ? kUnset : std::bit_cast<uint64_t>(values.back().value);
     unset += values.empty() && kind == Kind::kGauge ? 1 : 0;  // a stream keeps its counts
   }
-  if (2 * unset > own_.series.size()) {
-    DropUnsetGauges();
-  }
+  if (2 * unset > own_.series.size()) DropUnsetGauges();
 }
 
 // Otherwise they would count against the limits on series, and their families take memory, to the end of the run.

@@ -39,9 +39,7 @@ std::chrono::system_clock::time_point UnixTime(uint64_t unix_ns) {
 InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role, identity.replica}; }
 
 void AddDropped(RetiredGroup& to, std::span<const uint64_t> dropped) {
-  for (size_t reason = 0; reason < dropped.size(); ++reason) {
-    to.dropped()[reason] += dropped[reason];
-  }
+  for (size_t reason = 0; reason < dropped.size(); ++reason) to.dropped()[reason] += dropped[reason];
 }
 
 bool LabelsFit(std::span<const std::byte> records, const SegmentSeriesRecord& record, size_t value_bytes) {
@@ -54,9 +52,7 @@ bool LabelsFit(std::span<const std::byte> records, const SegmentSeriesRecord& re
 
 RetiredGroup& RetiredProcesses::FindOrAddGroup(const SegmentIdentity& identity) {
   const auto [found, added] = by_key_.try_emplace(GroupKey(InstanceOf(identity), identity.labels));
-  if (added) {
-    found->second = groups_.emplace(groups_.end(), identity, next_number_++);
-  }
+  if (added) found->second = groups_.emplace(groups_.end(), identity, next_number_++);
   return *found->second;
 }
 
@@ -88,9 +84,7 @@ RetiredProcesses::FoldOutcome RetiredProcesses::Fold(const Measurements& ended, 
                                                      std::string_view exit) {
   if (counted_at_ != now.steady) CountSeries(now);
   const InstanceKey instance = InstanceOf(*ended.identity);
-  if (instances_.contains(instance) && !IsShown(instance, now)) {
-    series_ += series_of_[instance];  // it is exposed again
-  }
+  if (instances_.contains(instance) && !IsShown(instance, now)) series_ += series_of_[instance];  // it is exposed again
   // An instance has a group at least, for its dropped counts.
   const bool known = by_key_.contains(GroupKey(instance, ended.identity->labels));
   const bool group = known || MayAdd(instance) || AnyGroup(instance) == by_key_.end();
@@ -156,23 +150,18 @@ std::vector<uint32_t> RetiredProcesses::FoldAllSeries(RetiredGroup& group, const
                                                       Admit admit) {
   // Known families update their age; others are added with their first series within the limits.
   std::vector<std::optional<uint32_t>> families(ended.families.size());
-  for (size_t i = 0; i < ended.families.size(); ++i) {
-    if (ended.families[i].known && group.HasFamily(ended.families[i])) {
+  for (size_t i = 0; i < ended.families.size(); ++i)
+    if (ended.families[i].known && group.HasFamily(ended.families[i]))
       families[i] = group.FindOrAddFamily(ended.families[i], ended.AgeOf(i));
-    }
-  }
   std::vector<uint32_t> left_out;
   for (size_t i = 0; i < ended.series.size(); ++i) {
     const uint32_t family = ended.series[i].record.family;
     if (!ended.families[family].known) continue;
     const Admission admission = admit(i);
     const bool adds = admission == Admission::kAdd;
-    if (!families[family] && adds) {
-      families[family] = group.FindOrAddFamily(ended.families[family], ended.AgeOf(family));
-    }
-    if (admission == Admission::kLeaveOut || !families[family] || !FoldSeries(group, *families[family], ended, i, adds, now)) {
+    if (!families[family] && adds) families[family] = group.FindOrAddFamily(ended.families[family], ended.AgeOf(family));
+    if (admission == Admission::kLeaveOut || !families[family] || !FoldSeries(group, *families[family], ended, i, adds, now))
       left_out.push_back(static_cast<uint32_t>(i));
-    }
   }
   return left_out;
 }
@@ -192,27 +181,18 @@ bool RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
   series_ += group.series_count() - before;
   bytes_ += group.bytes() - bytes_before;
   series_of_[InstanceOf(*ended.identity)] += group.series_count() - before;
-  if (HasGauge(kind) && !from.record.removed) {
-    FoldGauge(group, to, ended, number, now);
-  }
+  if (HasGauge(kind) && !from.record.removed) FoldGauge(group, to, ended, number, now);
   if (kind == Kind::kGauge) return true;
   uint64_t* cells = group.Cells(to);
-  for (uint32_t cell = 0; cell < from.record.cells; ++cell) {
-    if (IsWholeCell(kind, cell)) {
-      cells[cell] += ended.values->wholes[from.whole + cell];
-    }
-  }
-  if (kind == Kind::kEvent) {
-    group.Common(to) = std::max(group.Common(to), ended.values->commons[from.common]);
-  }
+  for (uint32_t cell = 0; cell < from.record.cells; ++cell)
+    if (IsWholeCell(kind, cell)) cells[cell] += ended.values->wholes[from.whole + cell];
+  if (kind == Kind::kEvent) group.Common(to) = std::max(group.Common(to), ended.values->commons[from.common]);
   for (uint32_t which = 0; which < SumCount(kind); ++which) {
     terms_.clear();
     ended.values->AppendTerms(from.real + which, terms_);
     if (terms_.empty()) continue;
     group.values().AppendTerms(group.series(to).real + which, terms_);
-    for (const double term : terms_) {
-      sum_.Add(term);
-    }
+    for (const double term : terms_) sum_.Add(term);
     sum_terms_.clear();
     sum_.MoveTo(sum_terms_);
     group.SetSum(to, which, sum_terms_);
@@ -238,11 +218,10 @@ void RetiredProcesses::MarkSeen(const InstanceKey& instance, const CollectTime& 
 
 void RetiredProcesses::SetLiving(LivingJob living, const CollectTime& now) {
   living_ = std::move(living);
-  if (!living_.is_over) {
+  if (!living_.is_over)
     over_since_.reset();
-  } else if (!over_since_) {
+  else if (!over_since_)
     over_since_ = now.steady;
-  }
 }
 
 bool RetiredProcesses::IsShown(const InstanceKey& instance, const CollectTime& now) const {
@@ -282,15 +261,12 @@ void RetiredProcesses::FindMissed() {
     highest = std::max(highest, first->process.restart_count);
   }
   std::vector<std::pair<std::chrono::steady_clock::time_point, InstanceKey>> missed;
-  for (const auto& [key, instance] : instances_) {
+  for (const auto& [key, instance] : instances_)
     if (!living_.instances.contains(key) && HasDied(key, 0)) missed.emplace_back(instance.last_seen, key);
-  }
   std::ranges::sort(missed, std::ranges::greater());
   if (missed.size() > kMaxMissed) missed.resize(kMaxMissed);
   missed_.clear();
-  for (auto& [last_seen, key] : missed) {
-    missed_.insert(std::move(key));
-  }
+  for (auto& [last_seen, key] : missed) missed_.insert(std::move(key));
 }
 
 std::string RetiredProcesses::LastExit(const InstanceKey& instance, uint32_t ordinal) const {
@@ -304,19 +280,14 @@ uint64_t RetiredProcesses::EndedCount(const InstanceKey& instance, uint32_t ordi
 }
 
 std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {
-  for (RetiredGroup& group : groups_) {
-    group.ExpireGauges(ExpiryTime(now));
-  }
+  for (RetiredGroup& group : groups_) group.ExpireGauges(ExpiryTime(now));
   RemoveEmptyGroups();
   FindMissed();
   CountSeries(now);
   ForgetEndedInstances(now);
   std::vector<Measurements> inputs;
-  for (const RetiredGroup& group : groups_) {
-    if (IsShown(InstanceOf(group.identity()), now)) {
-      inputs.push_back(group.Input());
-    }
-  }
+  for (const RetiredGroup& group : groups_)
+    if (IsShown(InstanceOf(group.identity()), now)) inputs.push_back(group.Input());
   return inputs;
 }
 

@@ -105,9 +105,8 @@ std::vector<std::string> KernelFiles::List(std::string_view path) const {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(PathOf(path).c_str()), closedir);
   if (directory == nullptr) return names;
-  while (const dirent* entry = readdir(directory.get())) {
+  while (const dirent* entry = readdir(directory.get()))
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-  }
   std::ranges::sort(names);
   return names;
 }

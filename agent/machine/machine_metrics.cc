@@ -43,22 +43,20 @@ WatchedProcess Watched(const WorkerProcess& process) {
 
 void MachineMetrics::Use(bool enabled, std::chrono::milliseconds interval) {
   interval_ = std::clamp(interval, kMinInterval, kMaxInterval);
-  if (!enabled) {
+  if (!enabled)
     reader_.reset();
-  } else if (reader_ == nullptr) {
+  else if (reader_ == nullptr)
     reader_ = std::make_unique<MachineReader>(options_.read, interval_);
-  } else {
+  else
     reader_->SetInterval(interval_);
-  }
 }
 
 std::shared_ptr<const Snapshot> MachineMetrics::Collect(std::span<const WorkerProcess> processes) {
   std::shared_ptr<const MachineResult> result;
   if (reader_ != nullptr) {
     std::vector<WatchedProcess> alive;
-    for (const WorkerProcess& process : processes) {
+    for (const WorkerProcess& process : processes)
       if (process.alive) alive.push_back(Watched(process));
-    }
     reader_->Watch(std::move(alive));
     result = reader_->Newest();
   }
@@ -82,11 +80,10 @@ void MachineMetrics::AddWorker(const WorkerProcess& process, const WorkerDetail&
   for (const Detail& detail : kDetails) {
     const std::optional<uint64_t>& known = details.*detail.value;
     const double value = known ? static_cast<double>(*known) : kAbsentValue;
-    if (detail.kind == nullptr) {
+    if (detail.kind == nullptr)
       rows_.Add(detail.family, value, {{"process", number}});
-    } else {
+    else
       rows_.Add(detail.family, value, {{"ctxswitchtype", detail.kind}, {"process", number}});
-    }
   }
 }
 

@@ -31,9 +31,8 @@ MachineReader::~MachineReader() {
   const MutexLock lock(shared_->mutex);
   shared_->stopping = true;
   shared_->changed.NotifyAll();
-  while (running_ && !shared_->ended && std::chrono::steady_clock::now() < deadline) {
+  while (running_ && !shared_->ended && std::chrono::steady_clock::now() < deadline)
     shared_->changed.WaitUntil(shared_->mutex, deadline);
-  }
 }
 
 void MachineReader::Watch(std::vector<WatchedProcess> processes) {

@@ -65,9 +65,8 @@ MachineResult MachineSources::Read(std::span<const WatchedProcess> processes, Ti
 void MachineSources::Follow(std::span<const WatchedProcess> processes) {
   const auto is_there = [&](const WatchedProcess& process) { return proc_.StatOf(process).has_value(); };
   // The same worker again: it may have been moved to another cgroup.
-  if (subject_.worker && std::ranges::find(processes, *subject_.worker) != processes.end() && is_there(*subject_.worker)) {
+  if (subject_.worker && std::ranges::find(processes, *subject_.worker) != processes.end() && is_there(*subject_.worker))
     return FollowWorker(*subject_.worker);
-  }
   const auto first = std::ranges::find_if(processes, is_there);
   if (first != processes.end()) return FollowWorker(*first);
   if (!subject_.worker) {
@@ -78,9 +77,8 @@ void MachineSources::Follow(std::span<const WatchedProcess> processes) {
   // It has ended: its pid may be that of another process now.
   const std::string proc = "/proc/" + std::to_string(subject_.worker->pid) + "/";
   if (subject_.network != "self") subject_.network.clear();
-  for (std::string* path : {&subject_.shm, &subject_.working_directory}) {
+  for (std::string* path : {&subject_.shm, &subject_.working_directory})
     if (path->starts_with(proc)) path->clear();
-  }
 }
 
 void MachineSources::FollowWorker(const WatchedProcess& worker) {
@@ -106,9 +104,8 @@ bool MachineSources::SharesNamespace(const std::string& pid, const char* kind) c
 void MachineSources::ReadFilesystems(TimePoint now, MachineReading& reading) {
   const std::pair<FilesystemProbe&, const std::string&> probes[] = {
       {shm_, subject_.shm}, {state_, options_.state_directory}, {working_directory_, subject_.working_directory}};
-  for (const auto& [probe, path] : probes) {
+  for (const auto& [probe, path] : probes)
     if (!path.empty()) probe.Ask(files_.PathOf(path), now);
-  }
   for (const auto& [probe, path] : probes) {
     if (path.empty()) continue;
     probe.Await(kAnswerPatience);

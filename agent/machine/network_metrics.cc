@@ -45,7 +45,8 @@ constexpr Column kColumns[] = {{0, kReceived}, {2, kReceiveErrors}, {3, kReceive
 constexpr size_t kNumbers = 16;
 
 bool IsShown(std::string_view name) {
-  return name != "lo" && std::ranges::none_of(kLeftOut, [&](std::string_view prefix) { return name.starts_with(prefix); });
+  return name != "lo" && std::ranges::none_of(
+                             kLeftOut, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 void ReadInterfaces(std::string_view text, MachineReading& reading) {
@@ -131,9 +132,8 @@ void ReadInfiniband(KernelFiles& files, MachineReading& reading) {
       if (++ports > kMaxPorts) return;
       const Labels labels{{"device", device}, {"port", port}};
       const std::string directory = root + "/" + device + "/ports/" + port + "/";
-      for (const Counter& counter : kCounters) {
+      for (const Counter& counter : kCounters)
         reading.Add(counter.family, labels, files.Number(directory + "counters/" + counter.file), counter.scale);
-      }
       reading.Add(kState, labels, files.Number(directory + "state"));
       // "2.5 Gb/sec" has a fraction, in tenths.
       std::string_view rate = files.Read(directory + "rate");

@@ -50,11 +50,10 @@ void WorkerDetails::ReadMemory(std::span<const WatchedProcess> processes, TimePo
   for (const WatchedProcess& process : processes) {
     const auto read = memory_read_.find(process);
     if (!values_.contains(process)) continue;
-    if (read == memory_read_.end()) {
+    if (read == memory_read_.end())
       due.emplace_back(TimePoint::min(), process);
-    } else if (now - read->second >= kMemoryInterval) {
+    else if (now - read->second >= kMemoryInterval)
       due.emplace_back(read->second, process);
-    }
   }
   std::ranges::sort(due);
   for (const auto& [former, process] : due) {
@@ -62,9 +61,8 @@ void WorkerDetails::ReadMemory(std::span<const WatchedProcess> processes, TimePo
     const TimePoint began = clock_();
     const std::string pid = std::to_string(process.pid);
     auto bytes = Bytes(NumberOf(files_.Read("/proc/" + pid + "/smaps_rollup"), "Pss"));
-    if (const std::string other = bytes ? "" : proc_.OtherThreadOf(pid); !other.empty()) {
+    if (const std::string other = bytes ? "" : proc_.OtherThreadOf(pid); !other.empty())
       bytes = Bytes(NumberOf(files_.Read("/proc/" + other + "/smaps_rollup"), "Pss"));
-    }
     if (proc_.StatOf(process)) values_.at(process).proportional_bytes = bytes;
     memory_read_[process] = now;
     memory_budget_ -= clock_() - began;

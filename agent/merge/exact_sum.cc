@@ -26,11 +26,10 @@ void ExactSum::Add(double term) {
     (negative ? minus_infinity_ : plus_infinity_) |= mantissa == 0;
     return;
   }
-  if (exponent == 0) {
+  if (exponent == 0)
     AddBits(mantissa, 0, negative);  // subnormal: no hidden bit
-  } else {
+  else
     AddBits(mantissa | (kMantissaMask + 1), static_cast<int>(exponent) - 1, negative);
-  }
 }
 
 void ExactSum::AddBits(uint64_t bits, int position, bool negative) {
@@ -78,9 +77,8 @@ void ExactSum::Carry() {
 
 double ExactSum::Round() {
   if (not_a_number_ || (plus_infinity_ && minus_infinity_)) return std::numeric_limits<double>::quiet_NaN();
-  if (plus_infinity_ || minus_infinity_) {
+  if (plus_infinity_ || minus_infinity_)
     return plus_infinity_ ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity();
-  }
   if (high_ <= low_) return 0;
   Carry();
   const bool negative = digits_[high_ - 1] < 0;
@@ -93,25 +91,17 @@ double ExactSum::Round() {
     digits[i] = static_cast<uint64_t>(digit) & kDigitMask;
   }
   int top = high_ - 1;
-  if (carry != 0) {
-    digits[++top] = static_cast<uint64_t>(carry);  // the negative top digit was -2^32
-  }
-  while (top >= low_ && digits[top] == 0) {
-    --top;
-  }
+  if (carry != 0) digits[++top] = static_cast<uint64_t>(carry);  // the negative top digit was -2^32
+  while (top >= low_ && digits[top] == 0) --top;
   if (top < low_) return 0;
   const auto digit_at = [&](int i) { return i >= low_ && i <= top ? digits[i] : 0; };
   // The 64 bits from the highest set bit down, and whether a lower bit is set.
   const int leading = std::countl_zero(digits[top] << kDigitBits);
   const int highest_bit = top * kDigitBits + (kDigitBits - 1) - leading;
   uint64_t window = (digit_at(top) << kDigitBits) | digit_at(top - 1);
-  if (leading > 0) {
-    window = (window << leading) | (digit_at(top - 2) >> (kDigitBits - leading));
-  }
+  if (leading > 0) window = (window << leading) | (digit_at(top - 2) >> (kDigitBits - leading));
   bool sticky = ((digit_at(top - 2) << leading) & kDigitMask) != 0;
-  for (int i = top - 3; i >= low_ && !sticky; --i) {
-    sticky = digits[i] != 0;
-  }
+  for (int i = top - 3; i >= low_ && !sticky; --i) sticky = digits[i] != 0;
   // Bit 0 of the number is the smallest subnormal: up to bit 52, the number's bits are those of the double.
   uint64_t bits;
   if (highest_bit <= kMantissaBits) {
@@ -138,9 +128,7 @@ void ExactSum::MoveTo(std::vector<double>& terms) {
 }
 
 void ExactSum::Clear() {
-  if (low_ < high_) {
-    std::fill(digits_.begin() + low_, digits_.begin() + high_, 0);
-  }
+  if (low_ < high_) std::fill(digits_.begin() + low_, digits_.begin() + high_, 0);
   low_ = kDigits;
   high_ = 0;
   pending_ = 0;
@@ -154,9 +142,7 @@ double ExactTotal(uint64_t whole, std::span<const double> terms, ExactSum& scrat
   if (terms.size() == 2 && whole == 0) return terms[0] + terms[1];
   scratch.Clear();
   scratch.AddWhole(whole);
-  for (const double term : terms) {
-    scratch.Add(term);
-  }
+  for (const double term : terms) scratch.Add(term);
   return scratch.Round();
 }
 

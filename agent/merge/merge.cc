@@ -92,9 +92,7 @@ std::shared_ptr<const Snapshot> Merger::Merge(std::span<const Measurements> segm
   stream_ages_.HideExpired(plan_, inputs_, steady, snapshot->values);
   for (const ScaledValue& scaled : plan_.scaled) {
     double& value = snapshot->values[scaled.value];
-    if (!IsAbsent(value)) {
-      value = WithNormalNan(scaled.scale.Apply(value));
-    }
+    if (!IsAbsent(value)) value = WithNormalNan(scaled.scale.Apply(value));
   }
   return snapshot;
 }
@@ -102,21 +100,17 @@ std::shared_ptr<const Snapshot> Merger::Merge(std::span<const Measurements> segm
 bool Merger::Prepare(std::span<const Measurements> segments, const OwnSnapshots& own) {
   inputs_ = segments;
   std::vector<SegmentVersion> segment_versions;
-  for (const Measurements& segment : segments) {
+  for (const Measurements& segment : segments)
     segment_versions.push_back({std::string(segment.id), segment.generation, segment.ordinal});
-  }
   std::vector<std::shared_ptr<const Layout>> own_layouts;
-  for (const auto& source : own) {
-    own_layouts.push_back(source->layout);
-  }
+  for (const auto& source : own) own_layouts.push_back(source->layout);
   if (plan_.layout != nullptr && segment_versions == segment_versions_ && own_layouts == own_layouts_) return false;
   plan_ = BuildExposurePlan(segments, own_layouts, rules_, *naming_, limits_, diagnostics_);
   segment_versions_ = std::move(segment_versions);
   own_layouts_ = std::move(own_layouts);
   stream_ages_.SetPlan(plan_);
-  if (layout_ != nullptr && SameLayout(*layout_, *plan_.layout)) {
+  if (layout_ != nullptr && SameLayout(*layout_, *plan_.layout))
     plan_.layout = layout_;  // the same series, from other processes: caches of the layout's users stay valid
-  }
   layout_ = plan_.layout;
   return true;
 }
@@ -130,9 +124,7 @@ void Merger::FillCounters(const PlannedFamily& family, double* values) {
     for (const Part& part : plan_.PartsOf(i)) {
       const SegmentValues& from = *inputs_[part.segment].values;
       whole += from.wholes[part.cell];
-      if (part.real != kNoIndex) {
-        from.AppendTerms(part.real, terms_);
-      }
+      if (part.real != kNoIndex) from.AppendTerms(part.real, terms_);
     }
     values[plan_.first_value[i]] = WithNormalNan(Total(whole));
   }
@@ -146,9 +138,7 @@ void Merger::FillDistributions(const PlannedFamily& family, double* values) {
     for (const Part& part : plan_.PartsOf(i)) {
       const SegmentValues& from = *inputs_[part.segment].values;
       const uint64_t* cells = from.wholes.data() + part.cell;
-      for (size_t bucket = 0; bucket < buckets; ++bucket) {
-        counts_[bucket] += cells[bucket];
-      }
+      for (size_t bucket = 0; bucket < buckets; ++bucket) counts_[bucket] += cells[bucket];
       from.AppendTerms(part.real, terms_);
     }
     double* out = values + plan_.first_value[i];
@@ -158,9 +148,8 @@ void Merger::FillDistributions(const PlannedFamily& family, double* values) {
 }
 
 void Merger::FillGauges(const PlannedFamily& family, double* values) {
-  for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
+  for (size_t i = family.first_series; i < family.first_series + family.series; ++i)
     values[plan_.first_value[i]] = MergeGauge(family.policy, plan_.PartsOf(i));
-  }
 }
 
 // Ignores processes that never set the gauge, and ended ones if a living one has set it. A sum or average with a NaN is NaN; a
@@ -197,12 +186,8 @@ double Merger::MergeGauge(GaugePolicy policy, std::span<const Part> parts) {
     const Measurements& from = inputs_[part.segment];
     if ((living && from.ended) || !set(part)) continue;
     const auto value = std::bit_cast<double>(from.values->commons[part.cell]);
-    if (ended_values(part).empty()) {
-      add(value, 1);
-    }
-    for (const EndedValue& ended : ended_values(part)) {
-      add(ended.value, ended.processes);
-    }
+    if (ended_values(part).empty()) add(value, 1);
+    for (const EndedValue& ended : ended_values(part)) add(ended.value, ended.processes);
     const uint64_t change = from.changed_at[part.cell];
     if (last == nullptr || change > last_change || (change == last_change && Newer(from, *last))) {
       last = &from;
@@ -234,9 +219,7 @@ bool Merger::Newer(const Measurements& a, const Measurements& b) {
 void Merger::FillTimestamps(const PlannedFamily& family, double* values) {
   for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
     uint64_t latest = 0;
-    for (const Part& part : plan_.PartsOf(i)) {
-      latest = std::max(latest, inputs_[part.segment].values->commons[part.cell]);
-    }
+    for (const Part& part : plan_.PartsOf(i)) latest = std::max(latest, inputs_[part.segment].values->commons[part.cell]);
     values[plan_.first_value[i]] = latest == 0 ? kAbsentValue : static_cast<double>(latest) / 1000;
   }
 }
@@ -257,9 +240,7 @@ void Merger::FillStreams(const PlannedFamily& family, double* values) {
       continue;
     }
     negative_terms_.clear();
-    for (const Part& part : plan_.PartsOf(i)) {
-      inputs_[part.segment].values->AppendTerms(part.real + 1, negative_terms_);
-    }
+    for (const Part& part : plan_.PartsOf(i)) inputs_[part.segment].values->AppendTerms(part.real + 1, negative_terms_);
     std::swap(terms_, negative_terms_);
     const double negative_sum = Total(0);
     terms_.insert(terms_.end(), negative_terms_.begin(), negative_terms_.end());
@@ -270,9 +251,8 @@ void Merger::FillStreams(const PlannedFamily& family, double* values) {
     }
     out[1] = static_cast<double>(totals.Count());
     const std::span<const double> quantiles = plan_.QuantilesOf(family);
-    for (size_t q = 0; q < quantiles.size(); ++q) {
+    for (size_t q = 0; q < quantiles.size(); ++q)
       out[2 + q] = WithNormalNan(StreamQuantile(totals, quantiles[q], negative_sum));
-    }
   }
 }
 
@@ -281,13 +261,10 @@ void Merger::FillDropped(const PlannedFamily& family, double* values) {
     uint64_t count = 0;
     for (const Part& part : plan_.PartsOf(i)) {
       const auto& dropped = inputs_[part.segment].values->dropped;
-      if (part.cell < kNamedDrops) {
+      if (part.cell < kNamedDrops)
         count += dropped[part.cell];
-      } else {
-        for (size_t reason = kNamedDrops; reason < std::size(dropped); ++reason) {
-          count += dropped[reason];
-        }
-      }
+      else
+        for (size_t reason = kNamedDrops; reason < std::size(dropped); ++reason) count += dropped[reason];
     }
     values[plan_.first_value[i]] = static_cast<double>(count);
   }

@@ -35,11 +35,10 @@ class Ordinals {
       end = next->second;
       reserved.erase(next);
     }
-    if (before != reserved.end() && before->second == number) {
+    if (before != reserved.end() && before->second == number)
       before->second = end;
-    } else {
+    else
       reserved.emplace(number, end);
-    }
     return true;
   }
   void Release(const Key& instance, uint32_t number) {

@@ -17,9 +17,7 @@ namespace {
 std::string Key(const FamilyLayout& family, const Layout& layout, const SeriesLayout& series) {
   std::string key = family.name;
   const auto append = [&key](const auto& labels) {
-    for (const auto& [name, value] : labels) {
-      key.append(1, '\0').append(name).append(1, '\0').append(value);
-    }
+    for (const auto& [name, value] : labels) key.append(1, '\0').append(name).append(1, '\0').append(value);
     key += '\0';
   };
   Labels identity = layout.identities[series.identity].labels;
@@ -39,9 +37,7 @@ static_assert(segment::kStreamLeast == kFirstStreamBound && segment::kStreamMost
 void StreamTotals::Add(const uint64_t* cells) {
   negatives += cells[segment::kStreamNegatives];
   zeros += cells[segment::kStreamZeros];
-  for (uint32_t i = 0; i < segment::kStreamBuckets; ++i) {
-    buckets[i] += cells[segment::kStreamFirstBucket + i];
-  }
+  for (uint32_t i = 0; i < segment::kStreamBuckets; ++i) buckets[i] += cells[segment::kStreamFirstBucket + i];
 }
 
 uint64_t StreamTotals::Count() const { return std::accumulate(buckets.begin(), buckets.end(), negatives + zeros); }
@@ -51,9 +47,7 @@ void CountBetween(const StreamTotals& totals, std::span<const uint32_t> cuts, do
   uint32_t bucket = 0;
   for (size_t i = 0; i <= cuts.size(); ++i) {
     const uint32_t end = i < cuts.size() ? cuts[i] + 1 : segment::kStreamBuckets;
-    for (; bucket < end; ++bucket) {
-      count += totals.buckets[bucket];
-    }
+    for (; bucket < end; ++bucket) count += totals.buckets[bucket];
     out[i] = static_cast<double>(count);
     count = 0;
   }
@@ -89,16 +83,12 @@ double StreamQuantile(const StreamTotals& totals, double quantile, double negati
 
 void StreamAges::SetPlan(const ExposurePlan& plan) {
   expiring_.clear();
-  for (auto& [key, age] : ages_) {
-    age.planned = false;
-  }
+  for (auto& [key, age] : ages_) age.planned = false;
   for (size_t f = 0; f < plan.families.size(); ++f) {
     const PlannedFamily& family = plan.families[f];
     if (!family.ttl || family.ttl->count() == 0) continue;
     std::unordered_map<size_t, const SeriesLayout*> by_value;
-    for (const SeriesLayout& series : plan.layout->families[f].series) {
-      by_value.emplace(series.first_value, &series);
-    }
+    for (const SeriesLayout& series : plan.layout->families[f].series) by_value.emplace(series.first_value, &series);
     for (size_t i = family.first_series; i < family.first_series + family.series; ++i) {
       Age& age = ages_[Key(plan.layout->families[f], *plan.layout, *by_value.at(plan.first_value[i]))];
       age.planned = true;
@@ -121,17 +111,14 @@ void StreamAges::HideExpired(const ExposurePlan& plan, std::span<const Measureme
       StreamTotals totals;
       totals.Add(from.wholes.data() + (expiring.gauge ? part.real : part.cell));
       count += totals.Count();
-      if (expiring.gauge) {
-        last = std::rotl(last, 1) ^ from.commons[part.cell];  // a stream does not count NaNs
-      }
+      if (expiring.gauge) last = std::rotl(last, 1) ^ from.commons[part.cell];  // a stream does not count NaNs
     }
     if (!only_streams) continue;
     Age& age = *expiring.age;
-    if (!age.seen || age.count != count || age.last != last) {
+    if (!age.seen || age.count != count || age.last != last)
       age = {.count = count, .last = last, .since = now, .seen = true, .planned = true};
-    } else if (now - age.since >= expiring.ttl) {
+    else if (now - age.since >= expiring.ttl)
       values[plan.first_value[expiring.series]] = kAbsentValue;
-    }
   }
 }
 

@@ -24,9 +24,8 @@ void Diagnostics::Report(const std::string& kind, std::string text) {
     return;
   }
   if (of_kind.tokens < 1) {
-    if (!of_kind.is_flooded) {
+    if (!of_kind.is_flooded)
       new_.push_back({kind, "there are many more problems of this kind; those that last are logged later"});
-    }
     of_kind.is_flooded = true;
     return;
   }

@@ -14,7 +14,8 @@ namespace persia::agent {
 // Of a metric: letters, digits, '_' and ':', no digit first.
 [[nodiscard]] inline bool IsPlainName(std::string_view name) {
   return !name.empty() && !IsDigit(name[0]) &&
-         std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c) || c == ':'; });
+         std::all_of(
+             name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c) || c == ':'; });
 }
 
 // Of a label: the same without ':'.

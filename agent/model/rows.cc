@@ -8,11 +8,10 @@ namespace persia::agent {
 
 void Rows::On(const Identity& identity) {
   const size_t row = values_.size();
-  if (row < keys_.size() && *keys_[row].identity == identity) {
+  if (row < keys_.size() && *keys_[row].identity == identity)
     identity_ = keys_[row].identity;  // without a search, if the rows are the same as before
-  } else {
+  else
     identity_ = &*identities_.insert(identity).first;
-  }
 }
 
 void Rows::ForgetFrom(size_t row) {

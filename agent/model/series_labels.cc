@@ -31,9 +31,7 @@ constexpr size_t kHeadBytes = 2 * sizeof(uint32_t);
 SeriesLabels::SeriesLabels(const Labels& labels) {
   if (labels.empty()) return;
   size_t bytes = kHeadBytes;
-  for (const auto& [name, value] : labels) {
-    bytes += kHeadBytes + name.size() + value.size();
-  }
+  for (const auto& [name, value] : labels) bytes += kHeadBytes + name.size() + value.size();
   auto packed = std::make_shared<char[]>(bytes);
   char* to = WriteNumber(WriteNumber(packed.get(), bytes), labels.size());
   for (const auto& [name, value] : labels) {
@@ -61,9 +59,7 @@ size_t SeriesLabels::size() const { return packed_ == nullptr ? 0 : ReadNumber(p
 Labels SeriesLabels::ToList() const {
   Labels list;
   list.reserve(size());
-  for (const auto& [name, value] : *this) {
-    list.emplace_back(name, value);
-  }
+  for (const auto& [name, value] : *this) list.emplace_back(name, value);
   return list;
 }
 

@@ -26,9 +26,7 @@ double StreamBound(int k) {
 std::vector<double> SnapToStreamBounds(std::span<const double> bounds) {
   std::vector<double> snapped;
   snapped.reserve(bounds.size());
-  for (const double bound : bounds) {
-    snapped.push_back(StreamBound(NearestBound(bound)));
-  }
+  for (const double bound : bounds) snapped.push_back(StreamBound(NearestBound(bound)));
   std::sort(snapped.begin(), snapped.end());
   snapped.erase(std::unique(snapped.begin(), snapped.end()), snapped.end());
   return snapped;
@@ -36,13 +34,9 @@ std::vector<double> SnapToStreamBounds(std::span<const double> bounds) {
 
 std::vector<double> SnapToStreamBounds(std::span<const double> bounds, const Scale& scale) {
   std::vector<double> unscaled(bounds.begin(), bounds.end());
-  for (double& bound : unscaled) {
-    bound = scale.Undo(bound);
-  }
+  for (double& bound : unscaled) bound = scale.Undo(bound);
   std::vector<double> snapped = SnapToStreamBounds(unscaled);
-  for (double& bound : snapped) {
-    bound = scale.Apply(bound);
-  }
+  for (double& bound : snapped) bound = scale.Apply(bound);
   return snapped;
 }
 
@@ -58,9 +52,7 @@ std::vector<uint32_t> StreamCuts(std::span<const double> bounds, const Scale& sc
 
 std::vector<double> DefaultStreamBounds() {
   std::vector<double> bounds;
-  for (int power = -10; power <= 16; power += 2) {
-    bounds.push_back(std::ldexp(1.0, power));
-  }
+  for (int power = -10; power <= 16; power += 2) bounds.push_back(std::ldexp(1.0, power));
   return bounds;
 }
 

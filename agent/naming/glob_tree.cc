@@ -43,9 +43,7 @@ struct GlobTree::Search {
       }
       return;
     }
-    if (const auto child = node.children.find(components[depth]); child != node.children.end()) {
-      Walk(*child->second, depth + 1);
-    }
+    if (const auto child = node.children.find(components[depth]); child != node.children.end()) Walk(*child->second, depth + 1);
     if (node.any != nullptr) {
       captures.push_back(components[depth]);
       Walk(*node.any, depth + 1);
@@ -60,9 +58,8 @@ Status GlobTree::Check(std::string_view glob) {
   if (components.size() > kMaxComponents) return Bad(glob, "has more than " + std::to_string(kMaxComponents) + " components");
   for (const std::string_view component : components) {
     if (component.empty()) return Bad(glob, "has an empty component: two dots, or one at an end");
-    if (component != kAny && component.find('*') != std::string_view::npos) {
+    if (component != kAny && component.find('*') != std::string_view::npos)
       return Bad(glob, "has a * that is not a whole component between dots; use match_type: regex for that");
-    }
   }
   return Done{};
 }
@@ -78,9 +75,7 @@ void GlobTree::Add(std::string_view glob, size_t number) {
   for (const std::string_view component : Components(glob)) {
     std::unique_ptr<Node>& child =
         component == kAny ? node->any : node->children.try_emplace(std::string(component)).first->second;
-    if (child == nullptr) {
-      child = std::make_unique<Node>();
-    }
+    if (child == nullptr) child = std::make_unique<Node>();
     node = child.get();
     node->smallest = std::min(node->smallest, number);
   }

@@ -78,20 +78,14 @@ class MappingReader {
   void Read(const YamlNode& root) {
     if (!reader_.Expect(root, YamlNode::Kind::kMap, "expected rules (mappings: ...)")) return;
     const Fields sections = reader_.ReadMap(Present(root, kSections), kSections);
-    if (const YamlNode* defaults = YamlReader::Find(sections, "defaults")) {
-      ReadDefaults(*defaults);
-    }
+    if (const YamlNode* defaults = YamlReader::Find(sections, "defaults")) ReadDefaults(*defaults);
     const YamlNode* mappings = YamlReader::Find(sections, "mappings");
     if (mappings != nullptr &&
-        reader_.Expect(*mappings, YamlNode::Kind::kSequence, "mappings: expected a list of rules (- match: ...)")) {
-      for (const auto& item : mappings->items) {
-        ReadRule(*item);
-      }
-    }
+        reader_.Expect(*mappings, YamlNode::Kind::kSequence, "mappings: expected a list of rules (- match: ...)"))
+      for (const auto& item : mappings->items) ReadRule(*item);
     std::set<size_t> wrong;
-    for (size_t i = 0; i < rules_.size(); ++i) {
+    for (size_t i = 0; i < rules_.size(); ++i)
       if (rules_[i].left_out || rules_[i].unknown_match) wrong.insert(i);
-    }
     std::vector<RuleProblem> problems;
     file_.rules = MappingRules::Compile(std::move(rules_), {most_specific_, std::move(defaults_.shape), fallback_}, problems);
     for (const RuleProblem& problem : problems) {
@@ -149,9 +143,8 @@ class MappingReader {
     const YamlNode* direct = YamlReader::Find(fields, key);
     const YamlNode* options = YamlReader::Find(fields, section);
     if (options == nullptr ||
-        !reader_.Expect(*options, YamlNode::Kind::kMap, section + ": expected options (" + key + ": ...)")) {
+        !reader_.Expect(*options, YamlNode::Kind::kMap, section + ": expected options (" + key + ": ...)"))
       return direct;
-    }
     const YamlNode* nested = nullptr;
     for (const auto& [name, field] : reader_.ReadMap(Present(*options, keys), keys, section + ": ")) {
       if (name == key) {
@@ -165,9 +158,8 @@ class MappingReader {
         Note(*field.key, name + " has no effect: a stream's buckets are fixed, and cover the whole run");
       }
     }
-    if (direct != nullptr && nested != nullptr) {
+    if (direct != nullptr && nested != nullptr)
       reader_.Fail(*nested, key + " is given in " + section + " and outside of it; leave one out");
-    }
     return nested != nullptr ? nested : direct;
   }
 
@@ -212,9 +204,8 @@ class MappingReader {
     rule.drop = reader_.Choose(fields, "action", kActions).value_or(false);
     if (const auto name = reader_.Text(fields, "name")) {
       rule.name = *name;
-      if (const Status status = CheckMetricName(*name); !status.ok()) {
+      if (const Status status = CheckMetricName(*name); !status.ok())
         reader_.Fail(*YamlReader::Find(fields, "name"), "name: " + status.error());
-      }
     }
     for (const auto& [key, field] : fields) values[key] = field.value;
     if (const YamlNode* labels = YamlReader::Find(fields, "labels")) ReadLabels(*labels, rule, values);
@@ -229,9 +220,8 @@ class MappingReader {
     const bool buckets = native || fields.contains("buckets") || fields.contains("histogram_options");
     const bool quantiles = fields.contains("quantiles") || fields.contains("summary_options");
     const bool has_type = fields.contains("type") || fields.contains("observer_type") || fields.contains("timer_type");
-    if (!has_type && (buckets != quantiles || (buckets && !rule.shape.type))) {
+    if (!has_type && (buckets != quantiles || (buckets && !rule.shape.type)))
       rule.shape.type = quantiles ? MetricType::kSummary : MetricType::kHistogram;
-    }
     ReadType(fields, rule);
     if (buckets && rule.shape.type != MetricType::kHistogram) {
       const char* const key = native ? "native" : fields.contains("buckets") ? "buckets" : "histogram_options";
@@ -260,27 +250,24 @@ class MappingReader {
       } else if (entry.value->kind == YamlNode::Kind::kNull) {
         reader_.Fail(*entry.key, key + ": expected a text, found nothing");
       } else if (reader_.Expect(*entry.value, YamlNode::Kind::kScalar, key + ": expected a text")) {
-        if (!values.try_emplace(key, entry.value.get()).second) {
+        if (!values.try_emplace(key, entry.value.get()).second)
           reader_.Fail(*entry.key, "labels: " + Quoted(name) + " is given twice");
-        } else {
+        else
           rule.labels.emplace_back(name, entry.value->text);
-        }
       }
     }
     for (const YamlNode::Entry& entry : labels.entries) {
       const std::string& name = entry.key->text;
-      if (IsPlainLabelName(name) && SanitizeLabelName(name) != name && name != kRoleLabel && CheckLabelName(name).ok()) {
+      if (IsPlainLabelName(name) && SanitizeLabelName(name) != name && name != kRoleLabel && CheckLabelName(name).ok())
         Note(*entry.key, "label " + name + " belongs to the agent or a format; it is shown as " + ExposedLabelName(name, rule));
-      }
     }
   }
 
   // With a number at its end if another label of the rule has the same exposed name.
   static std::string ExposedLabelName(const std::string& name, const MappingRule& rule) {
     Labels labels;
-    for (const auto& label : rule.labels) {
+    for (const auto& label : rule.labels)
       if (label.first != kRoleLabel) labels.emplace_back(label.first, label.first);
-    }
     std::sort(labels.begin(), labels.end());
     labels = ExposedLabels(labels);
     const auto exposed = std::find_if(labels.begin(), labels.end(), [&](const auto& label) { return label.second == name; });
@@ -292,8 +279,8 @@ class MappingReader {
       return rule.types.empty() || std::find(rule.types.begin(), rule.types.end(), type) != rule.types.end();
     };
     if (rule.drop) {
-      NoteKeys(node, fields, "the rule drops what it matches",
-               [](const std::string& key) { return !Contains(kDropKeys, key); });
+      NoteKeys(
+          node, fields, "the rule drops what it matches", [](const std::string& key) { return !Contains(kDropKeys, key); });
     } else if (!matches(MetricType::kUntyped)) {
       const bool histograms = matches(MetricType::kHistogram);
       NoteKeys(
@@ -303,9 +290,8 @@ class MappingReader {
     if (rule.unknown_match) return;
     // Only identical matches: whether one regular expression covers another cannot be decided here.
     const auto [first, is_new] = seen_.try_emplace(std::tuple(rule.regex, rule.match, rule.group, rule.types), node.line);
-    if (!is_new) {
+    if (!is_new)
       Note(node, "this rule never applies: the rule of line " + std::to_string(first->second) + " has the same match");
-    }
   }
 
   // One note for all keys without effect, at the first of them.

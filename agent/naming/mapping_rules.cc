@@ -52,15 +52,11 @@ void SetShape(const StreamShape& shape, const Scale& scale, Exposed& exposed) {
     exposed.bounds = shape.bounds;
     if (exposed.bounds.empty()) {
       exposed.bounds = DefaultStreamBounds();
-      for (double& bound : exposed.bounds) {
-        bound = scale.Apply(bound);
-      }
+      for (double& bound : exposed.bounds) bound = scale.Apply(bound);
     }
   } else if (shape.type == MetricType::kSummary) {
     exposed.quantiles = shape.quantiles;
-    if (exposed.quantiles.empty()) {
-      exposed.quantiles.assign(std::begin(kDefaultQuantiles), std::end(kDefaultQuantiles));
-    }
+    if (exposed.quantiles.empty()) exposed.quantiles.assign(std::begin(kDefaultQuantiles), std::end(kDefaultQuantiles));
   }
 }
 
@@ -89,9 +85,8 @@ std::shared_ptr<const MappingRules> MappingRules::Compile(std::vector<MappingRul
   std::shared_ptr<MappingRules> out(new MappingRules);
   out->options_ = std::move(options);
   for (MappingRule& rule : rules) out->AddRule(std::move(rule), problems);
-  for (size_t i = 0; i < out->rules_.size(); ++i) {
+  for (size_t i = 0; i < out->rules_.size(); ++i)
     if (out->rules_[i].unknown_match) out->LeaveOutAfter(out->rules_[i], i);
-  }
   return out;
 }
 
@@ -116,13 +111,11 @@ void MappingRules::AddRule(MappingRule rule, std::vector<RuleProblem>& problems)
     } else {
       fail("name", Quoted(rule.name) + ": " + name.error());
     }
-    for (const auto& [name, value] : rule.labels) {
-      if (auto parsed = NameTemplate::Parse(value, captures, names); parsed.ok()) {
+    for (const auto& [name, value] : rule.labels)
+      if (auto parsed = NameTemplate::Parse(value, captures, names); parsed.ok())
         compiled.labels.emplace_back(name, std::move(parsed).value());
-      } else {
+      else
         fail("labels." + name, Quoted(value) + ": " + parsed.error());
-      }
-    }
   }
   rule.left_out |= rule.unknown_match || problems.size() > before;
   // In a glob they have no meaning: match_type may be missing, or be the error.
@@ -216,9 +209,7 @@ Exposed MappingRules::Make(const SourceMetric& metric) const {
   const Compiled& compiled = compiled_[match.rule];
   exposed.name = NameOf(compiled, metric, match);
   Labels labels;
-  for (const auto& [name, value] : compiled.labels) {
-    labels.emplace_back(name, value.Fill(metric.group, match.captures));
-  }
+  for (const auto& [name, value] : compiled.labels) labels.emplace_back(name, value.Fill(metric.group, match.captures));
   exposed.labels = RuleLabels(std::move(labels));
   exposed.labels_yield = rule.honor_labels;
   exposed.help = SanitizeText(rule.help);
@@ -238,9 +229,7 @@ std::shared_ptr<const Exposed> MappingRules::Expose(const SourceMetric& metric) 
   const std::string name = SanitizeText(metric.name);
   auto exposed = std::make_shared<const Exposed>(Make({group, name, metric.type}));
   const MutexLock lock(mutex_);
-  if (cache_.size() >= kMaxCached) {
-    cache_.clear();  // the program makes up new names, which do not return
-  }
+  if (cache_.size() >= kMaxCached) cache_.clear();  // the program makes up new names, which do not return
   return cache_.emplace(std::move(key), std::move(exposed)).first->second;
 }
 

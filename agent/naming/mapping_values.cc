@@ -37,15 +37,12 @@ std::string ReplaceReferences(std::string_view text) {
       continue;
     }
     out += 'x';
-    if (i + 1 < text.size() && text[i + 1] == '{') {
+    if (i + 1 < text.size() && text[i + 1] == '{')
       i = std::min(text.find('}', i), text.size());
-    } else if (i + 1 < text.size() && text[i + 1] == '$') {
+    else if (i + 1 < text.size() && text[i + 1] == '$')
       ++i;
-    } else {
-      while (i + 1 < text.size() && IsDigit(text[i + 1])) {
-        ++i;
-      }
-    }
+    else
+      while (i + 1 < text.size() && IsDigit(text[i + 1])) ++i;
   }
   return out;
 }
@@ -91,22 +88,20 @@ std::vector<double> ReadBuckets(const YamlNode& list, YamlReader& reader) {
   for (const auto& item : list.items) {
     double bound = 0;
     if (item == list.items.back() && IsInfinity(*item)) break;
-    if (!ReadNumber(*item, bound)) {
+    if (!ReadNumber(*item, bound))
       reader.Fail(*item, "buckets: " + Found(*item) + " is not a number (the bucket up to +Inf is added automatically)");
-    } else if (!buckets.empty() && bound <= buckets.back()) {
+    else if (!buckets.empty() && bound <= buckets.back())
       reader.Fail(*item, "buckets: " + Found(*item) + " is not larger than the bound before it");
-    } else {
+    else
       buckets.push_back(bound);
-    }
   }
   return buckets;
 }
 
 double ReadNativeFactor(const YamlNode& value, YamlReader& reader) {
   double factor = 0;
-  if (!ReadNumber(value, factor) || factor < 0) {
+  if (!ReadNumber(value, factor) || factor < 0)
     reader.Fail(value, "native_histogram_bucket_factor: " + Found(value) + " is not a factor (1.1; 0: no native histogram)");
-  }
   return factor;
 }
 
@@ -128,20 +123,17 @@ std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader) {
   for (const auto& item : list.items) {
     const YamlNode* value = item.get();
     if (item->kind == YamlNode::Kind::kMap) {
-      for (const YamlNode::Entry& entry : item->entries) {
-        if (entry.key->text == "quantile") {
+      for (const YamlNode::Entry& entry : item->entries)
+        if (entry.key->text == "quantile")
           value = entry.value.get();
-        } else if (entry.key->text != "error") {
+        else if (entry.key->text != "error")
           reader.Fail(*entry.key, "quantiles: unknown key " + Quoted(entry.key->text) + " (quantile, error)");
-        }
-      }
     }
     double quantile = 0;
-    if (!ReadNumber(*value, quantile) || !(quantile >= 0 && quantile <= 1)) {
+    if (!ReadNumber(*value, quantile) || !(quantile >= 0 && quantile <= 1))
       reader.Fail(*item, "quantiles: " + Found(*value) + " is not a number between 0 and 1");
-    } else {
+    else
       quantiles.push_back(quantile);
-    }
   }
   std::sort(quantiles.begin(), quantiles.end());
   quantiles.erase(std::unique(quantiles.begin(), quantiles.end()), quantiles.end());

@@ -41,9 +41,8 @@ Result<NameTemplate> NameTemplate::Parse(std::string_view text, int captures, co
       out.parts_.push_back({std::exchange(plain, {}), kGroup});
       continue;
     }
-    if (reference.empty() || !std::all_of(reference.begin(), reference.end(), IsDigit)) {
+    if (reference.empty() || !std::all_of(reference.begin(), reference.end(), IsDigit))
       return Error{"a $ must be followed by a reference ($1, ${1}, ${group}); $$ is a dollar"};
-    }
     int number = 0;
     const auto [end, error] = std::from_chars(reference.data(), reference.data() + reference.size(), number);
     if (error != std::errc() || number > captures) {
@@ -53,9 +52,7 @@ Result<NameTemplate> NameTemplate::Parse(std::string_view text, int captures, co
     }
     out.parts_.push_back({std::exchange(plain, {}), number});
   }
-  if (!plain.empty()) {
-    out.parts_.push_back({std::move(plain), kNone});
-  }
+  if (!plain.empty()) out.parts_.push_back({std::move(plain), kNone});
   return out;
 }
 
@@ -65,11 +62,10 @@ std::string NameTemplate::Fill(std::string_view group, std::span<const std::stri
   for (const Part& part : parts_) {
     out += std::string_view(part.text).substr(after_empty_group && part.text.starts_with('_') ? 1 : 0);
     after_empty_group = part.capture == kGroup && group.empty();
-    if (part.capture == kGroup) {
+    if (part.capture == kGroup)
       out += group;
-    } else if (part.capture >= 0) {
+    else if (part.capture >= 0)
       out += captures[static_cast<size_t>(part.capture)];
-    }
   }
   return out;
 }

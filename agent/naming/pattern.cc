@@ -56,9 +56,7 @@ Pattern::~Pattern() = default;
 
 Result<Pattern> Pattern::Compile(const std::string& expression) {
   auto compiled = std::make_unique<Compiled>(WithNamedGroups(expression));
-  if (!compiled->regex.ok()) {
-    return Error{compiled->regex.error()};
-  }
+  if (!compiled->regex.ok()) return Error{compiled->regex.error()};
   return Pattern(std::move(compiled));
 }
 
@@ -77,13 +75,10 @@ std::optional<size_t> Pattern::GroupOf(std::string_view name) const {
 bool Pattern::Match(std::string_view text, std::vector<std::string_view>& captures) const {
   std::vector<re2::StringPiece> found(static_cast<size_t>(groups()) + 1);
   if (!compiled_->regex.Match({text.data(), text.size()}, 0, text.size(), re2::RE2::UNANCHORED, found.data(),
-                              static_cast<int>(found.size()))) {
+                              static_cast<int>(found.size())))
     return false;
-  }
   captures.clear();
-  for (const re2::StringPiece& piece : found) {
-    captures.emplace_back(piece.data(), piece.size());
-  }
+  for (const re2::StringPiece& piece : found) captures.emplace_back(piece.data(), piece.size());
   return true;
 }
 

@@ -48,9 +48,8 @@ GatewayAccess::GatewayAccess(GatewayAccessOptions options)
 
 Result<GatewayAccess::Credentials> GatewayAccess::Read() {
   Credentials now{.ca = options_.ca, .cert = options_.cert, .key = options_.key, .authorization = {}};
-  for (Status status : {ReadInto(ca_, now.ca), ReadInto(cert_, now.cert), ReadInto(key_, now.key)}) {
+  for (Status status : {ReadInto(ca_, now.ca), ReadInto(cert_, now.cert), ReadInto(key_, now.key)})
     if (!status.ok()) return Error{status.error()};
-  }
   if (now.key.find("ENCRYPTED") != std::string::npos) {
     return Error{"client key" + (key_ ? " \"" + options_.key_file + "\"" : "") +
                  ": is encrypted; give one without a passphrase"};
@@ -86,30 +85,24 @@ Status GatewayAccess::ReadAuthorization(Credentials& now) {
 }
 
 void GatewayAccess::Remember(const std::string& secret) {
-  for (std::string& form : Forms(secret)) {
-    if (!form.empty() && std::find(secrets_.begin(), secrets_.end(), form) == secrets_.end()) {
+  for (std::string& form : Forms(secret))
+    if (!form.empty() && std::find(secrets_.begin(), secrets_.end(), form) == secrets_.end())
       secrets_.insert(secrets_.begin(), std::move(form));
-    }
-  }
   secrets_.resize(std::min(secrets_.size(), kSecretsKept));
 }
 
 void GatewayAccess::Hide(const std::string& secret) {
   if (secret.size() < kMinHiddenBytes) return;
-  for (std::string& form : Forms(secret)) {
+  for (std::string& form : Forms(secret))
     if (std::find(hidden_.begin(), hidden_.end(), form) == hidden_.end()) hidden_.push_back(std::move(form));
-  }
 }
 
 void GatewayAccess::Redact(std::string& text) const {
   std::vector<std::string_view> longest_first(secrets_.begin(), secrets_.end());
   longest_first.insert(longest_first.end(), hidden_.begin(), hidden_.end());
   std::sort(longest_first.begin(), longest_first.end(), [](auto a, auto b) { return a.size() > b.size(); });
-  for (const std::string_view secret : longest_first) {
-    for (size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += 3) {
-      text.replace(at, secret.size(), "***");
-    }
-  }
+  for (const std::string_view secret : longest_first)
+    for (size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += 3) text.replace(at, secret.size(), "***");
 }
 
 }  // namespace persia::agent

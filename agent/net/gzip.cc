@@ -19,9 +19,8 @@ class GzipCompressor::Stream {
 
   Status Compress(std::string_view data, std::string& out) {
     if (!ready_ || deflateReset(&stream_) != Z_OK) return Error{"gzip: out of memory"};
-    if (data.size() > std::numeric_limits<uInt>::max()) {
+    if (data.size() > std::numeric_limits<uInt>::max())
       return Error{"gzip: " + std::to_string(data.size()) + " bytes are too many to compress at once"};
-    }
     out.resize(deflateBound(&stream_, data.size()));
     // zlib does not write to its input, although the pointer is not const.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));

@@ -156,9 +156,8 @@ class HttpClient::Transfer {
       std::string cause = Cause(code);
       access_.Redact(cause);
       // It may have a password.
-      if (const size_t at = cause.find(options_.proxy); !options_.proxy.empty() && at != std::string::npos) {
+      if (const size_t at = cause.find(options_.proxy); !options_.proxy.empty() && at != std::string::npos)
         cause.replace(at, options_.proxy.size(), "the proxy");
-      }
       return Error{HostOf(request.url) + ": " + cause};
     }
     response_.status = StatusCode();
@@ -289,9 +288,8 @@ class HttpClient::Transfer {
       curl_multi_poll(multi_, nullptr, 0, 1000, nullptr);
     }
     int left = 0;
-    while (CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+    while (CURLMsg* message = curl_multi_info_read(multi_, &left))
       if (message->msg == CURLMSG_DONE) code = message->data.result;
-    }
     curl_multi_remove_handle(multi_, easy_);
     return code;
   }
@@ -358,12 +356,10 @@ class HttpClient::Transfer {
   // Adds the probable cause to OpenSSL's message.
   std::string TlsMessage(CURLcode code) {
     const std::string message = Message(code);
-    if (message.find("certificate required") != std::string::npos || message.find("handshake failure") != std::string::npos) {
+    if (message.find("certificate required") != std::string::npos || message.find("handshake failure") != std::string::npos)
       return message + "; the gateway may want a client certificate";
-    }
-    if (message.find("unknown ca") != std::string::npos || message.find("bad certificate") != std::string::npos) {
+    if (message.find("unknown ca") != std::string::npos || message.find("bad certificate") != std::string::npos)
       return message + "; the gateway does not trust our client certificate";
-    }
     if (message.find("wrong version number") != std::string::npos)
       return message + "; it may be a gateway without TLS (http://)";
     return message;

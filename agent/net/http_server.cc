@@ -69,17 +69,15 @@ bool IsHeader(std::string_view key, std::string_view name) {
 }  // namespace
 
 std::string_view ServerRequest::Header(std::string_view name) const {
-  for (const auto& [key, value] : headers) {
+  for (const auto& [key, value] : headers)
     if (IsHeader(key, name)) return value;
-  }
   return {};
 }
 
 std::string ServerRequest::HeaderList(std::string_view name) const {
   std::string list;
-  for (const auto& [key, value] : headers) {
+  for (const auto& [key, value] : headers)
     if (IsHeader(key, name)) list += (list.empty() ? "" : ", ") + value;
-  }
   return list;
 }
 
@@ -217,9 +215,8 @@ class HttpServer::Civetweb {
                           .query = info->query_string != nullptr ? info->query_string : "",
                           .headers = {},
                           .body = {}};
-    for (int i = 0; i < info->num_headers; ++i) {
+    for (int i = 0; i < info->num_headers; ++i)
       request.headers.emplace_back(info->http_headers[i].name, info->http_headers[i].value);
-    }
     const bool is_head = request.method == "HEAD";
     const auto set_stage = [this, peer = *PeerOf(connection)](Stage stage) { watchdog_.SetStage(peer, stage); };
     set_stage(Stage::kWorking);
@@ -268,19 +265,16 @@ class HttpServer::Civetweb {
   // Returns the response if the body cannot be read.
   std::optional<ServerResponse> ReadBody(mg_connection* connection, long long length, ServerRequest& request) const {
     // civetweb would read the header of a chunk for as long as the client sends.
-    if (!request.Header("Transfer-Encoding").empty()) {
+    if (!request.Header("Transfer-Encoding").empty())
       return ServerResponse{.status = 411, .body = "A body needs a Content-Length.\n"};
-    }
-    if (length > 0 && static_cast<unsigned long long>(length) > options_.max_body_bytes) {
+    if (length > 0 && static_cast<unsigned long long>(length) > options_.max_body_bytes)
       return ServerResponse{.status = 413, .body = "The body is too large.\n"};
-    }
     // One byte at a time: mg_read waits until it has all requested bytes, and its timeout restarts with each part.
     const auto deadline = std::chrono::steady_clock::now() + options_.request_timeout;
     for (long long left = length; left > 0; --left) {
       char byte = 0;
-      if (mg_read(connection, &byte, 1) != 1 || std::chrono::steady_clock::now() > deadline) {
+      if (mg_read(connection, &byte, 1) != 1 || std::chrono::steady_clock::now() > deadline)
         return ServerResponse{.status = 408, .body = "The body did not arrive in time.\n"};
-      }
       request.body += byte;
     }
     return std::nullopt;

@@ -41,9 +41,8 @@ Certificate AppendCertificates(const std::string& file, BIO* to) {
     PEM_write_bio_X509(to, next.get());
     if (first == nullptr) first = std::move(next);
   }
-  if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE && first != nullptr) {
+  if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE && first != nullptr)
     ERR_clear_error();  // the end of the file
-  }
   return ERR_peek_error() == 0 ? std::move(first) : nullptr;
 }
 
@@ -62,9 +61,8 @@ Result<std::string> ReadPem(const ListenerTls& tls) {
     return Error{"key_file \"" + tls.key_file + "\": has no private key without a passphrase (" +
                  (reason == nullptr ? "OpenSSL refuses it" : reason) + ")"};
   }
-  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+  if (X509_check_private_key(certificate.get(), key.get()) != 1)
     return Error{"key_file \"" + tls.key_file + "\": is not the key of the first certificate in cert_file"};
-  }
   PEM_write_bio_PrivateKey(pem.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
   const char* text = nullptr;
   const long size = BIO_get_mem_data(pem.get(), &text);
@@ -75,9 +73,8 @@ Status CheckFiles(const ListenerTls& tls) {
   if (const Result<std::string> pem = ReadPem(tls); !pem.ok()) return Error{pem.error()};
   if (tls.client_ca_file.empty()) return Done{};
   const std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>> context(SSL_CTX_new(TLS_server_method()));
-  if (context == nullptr || SSL_CTX_load_verify_locations(context.get(), tls.client_ca_file.c_str(), nullptr) != 1) {
+  if (context == nullptr || SSL_CTX_load_verify_locations(context.get(), tls.client_ca_file.c_str(), nullptr) != 1)
     return Refused("client_ca_file", tls.client_ca_file);
-  }
   return Done{};
 }
 

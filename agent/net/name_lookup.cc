@@ -50,18 +50,16 @@ std::optional<std::string> SourceAddress(const addrinfo& peer) {
   char text[NI_MAXHOST];
   if (!fd.valid() || connect(fd.get(), peer.ai_addr, peer.ai_addrlen) != 0 ||
       getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0 ||
-      getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) {
+      getnameinfo(reinterpret_cast<sockaddr*>(&own), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
     return std::nullopt;
-  }
   return text;
 }
 
 std::optional<std::string> SourceAddress(const std::string& host, uint16_t port) {
   AddressList list(nullptr, &freeaddrinfo);
   LookUp(host, std::to_string(port), SOCK_DGRAM, list);
-  for (const addrinfo* peer = list.get(); peer != nullptr; peer = peer->ai_next) {
+  for (const addrinfo* peer = list.get(); peer != nullptr; peer = peer->ai_next)
     if (auto address = SourceAddress(*peer)) return address;
-  }
   return std::nullopt;
 }
 
@@ -85,9 +83,8 @@ std::optional<std::string> InterfaceAddress() {
 Result<std::vector<std::string>> LookUpAll(const std::string& host) {
   const std::string what = "cannot look up \"" + host + '"';
   AddressList list(nullptr, &freeaddrinfo);
-  if (const int error = LookUp(host, kAnyPort, SOCK_STREAM, list); error != 0) {
+  if (const int error = LookUp(host, kAnyPort, SOCK_STREAM, list); error != 0)
     return error == EAI_SYSTEM ? SystemError(what) : Error{what + ": " + gai_strerror(error)};
-  }
   std::vector<std::string> all;
   std::vector<std::string> reachable;
   for (const addrinfo* peer = list.get(); peer != nullptr; peer = peer->ai_next) {

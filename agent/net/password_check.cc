@@ -86,9 +86,8 @@ std::string PasswordCheck::WhyUnusable(std::string_view hash) {
            ", with which each login takes seconds; use a cost of " + std::to_string(kMaxCost) + " at most";
   }
   // libcrypt does not accept every salt. This tries it at the lowest cost, since startup must not take seconds.
-  if (Crypt("", std::string(hash).replace(4, 2, "04")).empty()) {
+  if (Crypt("", std::string(hash).replace(4, 2, "04")).empty())
     return "is not a bcrypt hash that this system's libcrypt accepts (it is not repeated here)";
-  }
   return "";
 }
 

@@ -76,11 +76,10 @@ bool HasLocalPort(int socket, uint16_t port) {
 StallWatchdog::Peer StallWatchdog::PeerOf(const std::string& ip, uint16_t port) {
   Peer peer{.port = port};
   in_addr ipv4;
-  if (inet_pton(AF_INET, ip.c_str(), &ipv4) == 1) {
+  if (inet_pton(AF_INET, ip.c_str(), &ipv4) == 1)
     peer.ip = Mapped(ipv4);
-  } else {
+  else
     inet_pton(AF_INET6, ip.c_str(), peer.ip.data());
-  }
   return peer;
 }
 
@@ -141,15 +140,13 @@ void StallWatchdog::Run() {
 
 void StallWatchdog::AwaitCheck() {
   const auto due = steady_clock::now() + kPeriodicInterval;
-  while (!stopping_ && busy_workers_ < options_.workers) {
-    if (!options_.check_periodically) {
+  while (!stopping_ && busy_workers_ < options_.workers)
+    if (!options_.check_periodically)
       changed_.Wait(mutex_);
-    } else if (steady_clock::now() < due) {
+    else if (steady_clock::now() < due)
       changed_.WaitUntil(mutex_, due);
-    } else {
+    else
       return;
-    }
-  }
 }
 
 void StallWatchdog::WaitUntil(steady_clock::time_point time) {
@@ -190,9 +187,8 @@ bool StallWatchdog::IsStalled(int socket, Peer peer) {
   socklen_t size = sizeof info;
   int unread = 0;
   if (connection.stage == Stage::kWorking || connection.stage == Stage::kClosing ||
-      getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || ioctl(socket, FIONREAD, &unread) != 0) {
+      getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || ioctl(socket, FIONREAD, &unread) != 0)
     return false;
-  }
   if (connection.stage == Stage::kWriting) {
     const auto now = steady_clock::now();
     if (info.tcpi_bytes_acked > connection.received) {

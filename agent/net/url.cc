@@ -75,8 +75,8 @@ bool IsPath(std::string_view text) {
 
 // libcurl also accepts names in other alphabets.
 bool IsHost(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '.' || c == ':'; });
+  return std::all_of(
+      text.begin(), text.end(), [](char c) { return IsLetter(c) || IsDigit(c) || c == '-' || c == '.' || c == ':'; });
 }
 
 }  // namespace
@@ -86,9 +86,8 @@ Result<Url> Url::Parse(std::string_view text, std::span<const std::string_view> 
   const CurlUrl curl(curl_url());
   if (curl == nullptr) return Error{"no memory to parse it"};
   // libcurl's releases refuse them for different reasons.
-  if (std::ranges::any_of(text, [](unsigned char c) { return c <= ' ' || c == 0x7f; })) {
+  if (std::ranges::any_of(text, [](unsigned char c) { return c <= ' ' || c == 0x7f; }))
     return Error{"it has a space or a control character; leave it out, or percent-encode it in the path"};
-  }
   // libcurl would take "http:///path" for the host "path", and the empty port of "http://host:" for none.
   const size_t slashes = text.find("//");
   if (slashes == std::string_view::npos) return why(CURLUE_BAD_SCHEME);
@@ -191,9 +190,8 @@ Result<GatewayAddress> GatewayAddress::Parse(std::string_view text) {
   if (!IsHost(url.value().host())) return refuse("the host is not a name (letters, digits, - . _)");
   std::string_view path = url.value().path();
   while (path.ends_with('/')) path.remove_suffix(1);
-  if (!IsPath(path)) {
+  if (!IsPath(path))
     return refuse("the path prefix \"" + std::string(path) + "\" has a character that must be percent-encoded");
-  }
   GatewayAddress address;
   address.scheme_ = url.value().scheme();
   address.host_ = url.value().host();

@@ -45,9 +45,8 @@ std::shared_ptr<const Snapshot> GoodputMetrics::Collect(
     const GoodputReport& report, const std::function<std::optional<Identity>(const RankKey&)>& identity_of) {
   // A rank that marks no phases has only the buckets that need none.
   const auto add_buckets = [this](const Rows::Family& family, const GoodputReport::Rank& rank, bool marks) {
-    for (const Bucket bucket : marks ? std::span<const Bucket>(kAllBuckets) : std::span<const Bucket>(kWithoutMarks)) {
+    for (const Bucket bucket : marks ? std::span<const Bucket>(kAllBuckets) : std::span<const Bucket>(kWithoutMarks))
       rows_.Add(family, AsSeconds(rank.time[static_cast<size_t>(bucket)]), {{"bucket", Name(bucket)}});
-    }
   };
   if (!report.ranks.empty()) {
     const auto repair = report.MeanRepair();

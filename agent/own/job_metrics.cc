@@ -43,9 +43,8 @@ std::shared_ptr<const Snapshot> JobMetrics::Collect(const Values& values) {
   rows_.Add(kJobHung, values.hangs ? 1.0 : 0.0);
   rows_.Add(kUnchanged, values.unchanged ? InSeconds(*values.unchanged) : kAbsentValue);
   if (values.throughput) counter_ = values.throughput->first;
-  if (!counter_.empty()) {
+  if (!counter_.empty())
     rows_.Add(kThroughput, values.throughput ? values.throughput->second : kAbsentValue, {{"counter", counter_}});
-  }
   return rows_.Take();
 }
 

@@ -38,16 +38,13 @@ std::shared_ptr<const Snapshot> RankMetrics::Collect(const RankReport& report, c
   std::array<Values, kFamilyCount> values;  // in the order of kRankFamilies
   auto& [nan, hang, in_phase, of_step, straggler] = values;
   for (const auto& [series, count] : nan_counts) nan[series] = static_cast<double>(count);
-  for (const RankReport::Awaited& one : report.awaited) {
+  for (const RankReport::Awaited& one : report.awaited)
     hang[{one.verdict.identity, one.verdict.phase}] = seconds(one.verdict.waited);
-  }
   for (const RankReport::Present& rank : report.present) in_phase[{rank.identity, rank.phase}] = seconds(rank.in_phase);
-  for (const StragglerJudge::Rank& rank : report.ranks) {
+  for (const StragglerJudge::Rank& rank : report.ranks)
     for (const auto& [phase, spent] : rank.seconds_per_step) of_step[{rank.identity, phase}] = spent;
-  }
-  for (const RankReport::Straggler& one : report.stragglers) {
+  for (const RankReport::Straggler& one : report.stragglers)
     straggler[{one.verdict.identity, one.verdict.phase}] = one.verdict.seconds_per_step;
-  }
   // The series of a rank stay as long as it is there.
   std::set<Identity> there;
   for (const RankReport::Present& rank : report.present) there.insert(rank.identity);
@@ -75,9 +72,8 @@ void RankMetrics::AddPhases(const std::set<Identity>& ranks, const Values& in_ph
   for (const auto& [series, value] : in_phase) phases.insert(series.second);
   for (const Series& series : shown) phases.insert(series.second);
   if (phases.size() > kMostPhases || shown.size() == ranks.size() * phases.size()) return;
-  for (const Identity& rank : ranks) {
+  for (const Identity& rank : ranks)
     for (const std::string& phase : phases) shown.emplace(rank, phase);
-  }
 }
 
 }  // namespace persia::agent

@@ -38,9 +38,8 @@ MetricType TypeOf(prometheus::MetricType type) {
 std::vector<double> BoundsOf(prometheus::MetricType type, const prometheus::ClientMetric& metric) {
   std::vector<double> bounds;
   if (type == prometheus::MetricType::Histogram) {
-    for (const auto& bucket : metric.histogram.bucket) {
+    for (const auto& bucket : metric.histogram.bucket)
       if (!std::isinf(bucket.upper_bound)) bounds.push_back(bucket.upper_bound);
-    }
   } else if (type == prometheus::MetricType::Summary) {
     for (const auto& quantile : metric.summary.quantile) bounds.push_back(quantile.quantile);
   }
@@ -52,9 +51,8 @@ void SetNative(FamilyLayout& family) {
   constexpr size_t kLeastBounds = 32;
   const std::vector<double>& bounds = family.bounds;
   if (family.type != MetricType::kHistogram || bounds.size() < kLeastBounds || bounds.size() > NativeBuckets::kMaxBuckets ||
-      !GoodBounds(metrics::segment::Kind::kNativeHistogram, bounds)) {
+      !GoodBounds(metrics::segment::Kind::kNativeHistogram, bounds))
     return;
-  }
   NativeBuckets native{.schema = NativeSchemaOf(bounds)};
   native.first = metrics::segment::NearestNativeIndex(native.schema, bounds.front()) + 1;
   native.buckets = static_cast<uint32_t>(bounds.size());
@@ -157,9 +155,8 @@ class RegistrySource::Shape {
     snapshot->values.resize(layout_->value_count);
     snapshot->collected_at = std::chrono::system_clock::now();
     double* to = snapshot->values.data();
-    for (const prometheus::MetricFamily& family : families) {
+    for (const prometheus::MetricFamily& family : families)
       for (const prometheus::ClientMetric& metric : family.metric) to = FillValues(family.type, metric, to);
-    }
     return snapshot;
   }
 

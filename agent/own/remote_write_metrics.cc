@@ -96,18 +96,15 @@ void RemoteWriteMetrics::Set(const std::string& target, const RemoteWriteCounts&
   const auto set = [&](Family<Gauge>& family, double value) { family.Add(labels).Set(value); };
   const auto raise = [&](Family<Counter>& family, uint64_t total) { RaiseTo(family.Add(labels), total); };
   raise(of.samples, counts.samples_sent);
-  for (const auto& [status, samples] : counts.samples_refused) {
+  for (const auto& [status, samples] : counts.samples_refused)
     RaiseTo(of.failed.Add({{"target", target}, {"status", std::to_string(status)}}), samples);
-  }
-  for (const auto& [status, requests] : counts.requests) {
+  for (const auto& [status, requests] : counts.requests)
     RaiseTo(of.requests.Add({{"target", target}, {"status", status == 0 ? "none" : std::to_string(status)}}), requests);
-  }
   DurationCounts& before = observed_[target];
   if (counts.request_durations.sum < before.sum) before = {};  // the target was removed for a while
   std::vector<double> increments;
-  for (size_t i = 0; i < before.counts.size(); ++i) {
+  for (size_t i = 0; i < before.counts.size(); ++i)
     increments.push_back(static_cast<double>(counts.request_durations.counts[i] - before.counts[i]));
-  }
   of.durations.Add(labels, kRequestSeconds).ObserveMultiple(increments, counts.request_durations.sum - before.sum);
   before = counts.request_durations;
   raise(of.retries, counts.retries);
@@ -134,9 +131,8 @@ void RemoteWriteMetrics::Keep(const std::set<std::string>& targets) {
   std::erase_if(targets_, [&](const std::string& target) {
     if (targets.contains(target)) return false;
     for (Family<Gauge>* family : {&of.pending_samples, &of.pending_bytes, &of.queue_bytes, &of.queue_max_bytes, &of.shards,
-                                  &of.highest_sent, &of.oldest_pending}) {
+                                  &of.highest_sent, &of.oldest_pending})
       family->Remove(&family->Add({{"target", target}}));
-    }
     return true;
   });
 }

@@ -47,9 +47,8 @@ Status GroupReaper::DeleteAll(const std::string& job, milliseconds limit, size_t
   unreachable_.clear();
   const auto left = [&] {
     std::vector<Group> groups;
-    for (const Group& group : ledger_.groups()) {
+    for (const Group& group : ledger_.groups())
       if (group.identity.job == job) groups.push_back(group);
-    }
     return groups;
   };
   std::string error;
@@ -127,9 +126,8 @@ void GroupReaper::Fail(const std::vector<Group>& groups, bool answers, const std
     return std::to_string(those.size()) + " groups that nothing pushes any more, the first is " +
            GroupingKeyPath(those.front().identity);
   };
-  if (!fresh.empty() && !logged) {
+  if (!fresh.empty() && !logged)
     LogWarning("groups.end", "cannot delete " + describe(fresh) + ": " + error + "; it is tried again");
-  }
   if (given_up.empty()) return;
   LogWarning("groups.end", "gave up deleting " + describe(given_up) + ": " + error + "; delete them on the gateway's page");
   ledger_.Remove(given_up);

@@ -23,9 +23,11 @@ constexpr int kTooLarge = 413;
 size_t CountShown(const GroupSender::Group& group, std::string_view family) {
   size_t shown = 0;
   for (const FamilyLayout& named : FamiliesNamed(*group.snapshot.layout, family)) {
-    shown += static_cast<size_t>(std::ranges::count_if(named.series, [&](const SeriesLayout& series) {
-      return series.identity == group.identity && !IsAbsent(group.snapshot.values[series.first_value]);
-    }));
+    shown += static_cast<size_t>(std::ranges::count_if(
+        named.series,
+        [&](const SeriesLayout& series) {
+          return series.identity == group.identity && !IsAbsent(group.snapshot.values[series.first_value]);
+        }));
   }
   return shown;
 }
@@ -96,16 +98,16 @@ std::optional<Attempt> GroupSender::PushAccepted(const Group& group) {
     for (Refusal::Offence& offence : refusal.Finish()) {
       std::vector<std::string>& names = offence.families;
       // Of a histogram and a gauge that is named like one of its lines, the gauge is held back: its name is the longer one.
-      std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+      std::stable_sort(
+          names.begin(), names.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
       const auto ours = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
         return !held.contains(name) && CountShown(group, name) > 0;
       });
       if (ours != names.end()) refused.emplace_back(*ours, offence.reason);
     }
     if (refused.empty() && format_.GiveUpProtobuf(connection_.Now())) continue;
-    if (refused.empty() && !attempt.closed_without_answer) {
+    if (refused.empty() && !attempt.closed_without_answer)
       for (const std::string& family : due) refused.emplace_back(family, attempt.error);
-    }
     std::optional<Attempt> ended;
     if (refused.empty()) ended = FindRefused(group, held, attempt, refused);
     HoldBack(group, refused, held, due);
@@ -142,9 +144,8 @@ bool GroupSender::Render(const Group& group, const FamilyNames& held) {
     return false;  // if all families are held back, an empty push removes the values that the group had before
   }
   const auto too_large = [](const FamilySize& family) { return family.bytes > kLargestMessage; };
-  if (std::any_of(families_.begin(), families_.end(), too_large) && format_.GiveUpProtobuf(connection_.Now())) {
+  if (std::any_of(families_.begin(), families_.end(), too_large) && format_.GiveUpProtobuf(connection_.Now()))
     return Render(group, held);
-  }
   return true;
 }
 
@@ -197,11 +198,10 @@ std::optional<Attempt> GroupSender::Bisect(const Group& group, const FamilyNames
     for (Part half : {Part(part.begin(), middle), Part(middle, part.end())}) {
       if (++probes > kMostProbes) return Attempt{PushResult::kRejected, false, refused.error, refused.status};
       const Attempt attempt = probe(half);
-      if (attempt.is_refusal()) {
+      if (attempt.is_refusal())
         refused_parts.emplace_back(std::move(half), attempt);
-      } else if (attempt.result != PushResult::kSuccess) {
+      else if (attempt.result != PushResult::kSuccess)
         return attempt;
-      }
     }
   }
   return found.empty() ? std::optional(refused) : std::nullopt;

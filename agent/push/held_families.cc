@@ -37,9 +37,8 @@ FamilyNames SizeLimit::Choose(const std::string& group, const std::vector<Family
   // The smallest return first.
   std::stable_sort(out.begin(), out.end(), smaller);
   size_t back = 0;
-  while (back < out.size() && added.empty() && bytes + out[back].bytes <= most_bytes() - most_bytes() / 8) {
+  while (back < out.size() && added.empty() && bytes + out[back].bytes <= most_bytes() - most_bytes() / 8)
     bytes += out[back++].bytes;
-  }
   out.erase(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(back));
   out.insert(out.end(), added.begin(), added.end());
   former.clear();

@@ -48,7 +48,8 @@ class Quarantine {
   // Forgets groups that are not among these.
   template <class Groups>
   void KeepOnly(const Groups& groups) {
-    std::erase_if(groups_, [&](const auto& group) { return !groups.contains(group.first); });
+    std::erase_if(
+        groups_, [&](const auto& group) { return !groups.contains(group.first); });
   }
 
  private:
@@ -96,7 +97,8 @@ class SizeLimit {
   }
   template <class Groups>
   void KeepOnly(const Groups& groups) {
-    std::erase_if(left_out_, [&](const auto& group) { return !groups.contains(group.first); });
+    std::erase_if(
+        left_out_, [&](const auto& group) { return !groups.contains(group.first); });
   }
 
  private:

@@ -72,11 +72,9 @@ Status PushGateway::Push(const Snapshot& snapshot) {
   AddToLedger(snapshot);
   // A gateway refuses a family whose type has changed as long as another group has it with the former type: each group is
   // pushed without it first.
-  if (const auto without = WithoutChangedTypes(snapshot, layout_); without && keys_.size() > 1) {
-    for (size_t i = 0; i < keys_.size() && !connection_.interrupted(); ++i) {
+  if (const auto without = WithoutChangedTypes(snapshot, layout_); without && keys_.size() > 1)
+    for (size_t i = 0; i < keys_.size() && !connection_.interrupted(); ++i)
       sender_.Push({*without, i, GroupingKeyPath(keys_[i])});  // the result of the following push counts
-    }
-  }
   layout_ = snapshot.layout;
 
   std::deque<Group> pending;
@@ -102,9 +100,8 @@ Status PushGateway::Push(const Snapshot& snapshot) {
     const GroupReaper::Deleted deleted = reaper_->DeleteAbsent(jobs, present_, arrived_, kDeleteLimit);
     report_.groups_deleted = deleted.groups;
     // A former address may be another name of this gateway: these groups may have been deleted here, too.
-    for (size_t i = 0; i < keys_.size(); ++i) {
+    for (size_t i = 0; i < keys_.size(); ++i)
       if (deleted.elsewhere.contains(keys_[i])) sender_.Push({snapshot, i, GroupingKeyPath(keys_[i])});
-    }
   }
   if (options_.ledger != nullptr) report_.ledger_groups = options_.ledger->groups().size();
   if (!arrived_.empty()) sender_.LearnFormat();
@@ -169,9 +166,8 @@ std::optional<milliseconds> PushGateway::PushRound(const Snapshot& snapshot, std
     again.push_back(std::move(group));
     if (again.back().last.result == PushResult::kUnreachable) break;
   }
-  if (retry_after) {
+  if (retry_after)
     for (Group& group : pending) group.last = again.back().last;  // the answer applies to them, too
-  }
   std::move(again.begin(), again.end(), std::back_inserter(pending));
   return retry_after;
 }
@@ -190,9 +186,8 @@ void PushGateway::AddToLedger(const Snapshot& snapshot) {
   const std::set<GroupLedger::Group> known = ledger->groups();
   std::vector<bool> shown(keys_.size());  // the others are not pushed
   for (const FamilyLayout& family : snapshot.layout->families) {
-    for (const SeriesLayout& series : family.series) {
+    for (const SeriesLayout& series : family.series)
       if (!IsAbsent(snapshot.values[series.first_value])) shown[series.identity] = true;
-    }
   }
   std::vector<GroupLedger::Group> groups;
   for (size_t i = 0; i < keys_.size(); ++i) {

@@ -11,18 +11,21 @@ namespace persia::agent {
 
 NameWatch::NameWatch(const std::string& host, Options options, std::function<void(bool known)> answered) {
   try {
-    StartThread("name look-up", [state = state_, host, options = std::move(options), answered = std::move(answered)] {
-      for (;;) {
-        const bool known = options.has_address(host);
-        const MutexLock lock(state->mutex);
-        if (state->stopped) return;
-        answered(known);
-        if (known) return;
-        const auto next = std::chrono::steady_clock::now() + options.interval;
-        while (!state->stopped && std::chrono::steady_clock::now() < next) state->wake.WaitUntil(state->mutex, next);
-        if (state->stopped) return;
-      }
-    }).detach();
+    StartThread(
+        "name look-up",
+        [state = state_, host, options = std::move(options), answered = std::move(answered)] {
+          for (;;) {
+            const bool known = options.has_address(host);
+            const MutexLock lock(state->mutex);
+            if (state->stopped) return;
+            answered(known);
+            if (known) return;
+            const auto next = std::chrono::steady_clock::now() + options.interval;
+            while (!state->stopped && std::chrono::steady_clock::now() < next) state->wake.WaitUntil(state->mutex, next);
+            if (state->stopped) return;
+          }
+        })
+        .detach();
   } catch (const std::system_error& error) {
     LogWarning("gateway.name", "cannot start a thread to look up " + Quoted(host) + ": " + error.what() +
                                    "; nothing is pushed until the settings are reloaded");
@@ -164,9 +167,8 @@ Status Pusher::Finish(std::shared_ptr<const Snapshot> last) {
     finishing_ = true;
     waiting_ = nullptr;
     const auto deadline = SteadyClock::now() + options_.answer_patience;
-    while (awaited_.gateway != nullptr && !host_has_answer_ && !interrupted_ && SteadyClock::now() < deadline) {
+    while (awaited_.gateway != nullptr && !host_has_answer_ && !interrupted_ && SteadyClock::now() < deadline)
       idle_.WaitUntil(mutex_, deadline);
-    }
   }
   watch_.reset();
   {
@@ -178,9 +180,8 @@ Status Pusher::Finish(std::shared_ptr<const Snapshot> last) {
     if (gateway_ != nullptr) waiting_ = std::move(last);
     ended_ = true;
     wake_.NotifyOne();
-    if (!WaitIdle(away ? pace_.last_push_if_away : pace_.last_push) && !former.empty()) {
+    if (!WaitIdle(away ? pace_.last_push_if_away : pace_.last_push) && !former.empty())
       state_.last_error = former;  // tells more than "interrupted"
-    }
   }
   thread_.join();
   const State state = this->state();
@@ -268,11 +269,10 @@ void Pusher::Log(const std::string& gateway, const PushReport& report, const Sta
     return;
   }
   push_log_->Good("pushing to " + gateway);
-  if (report.duration > interval) {
+  if (report.duration > interval)
     slow_log_->Bad("slow", "pushes to " + gateway + " take longer than the push interval; ticks are skipped");
-  } else {
+  else
     slow_log_->Recovered("pushes take less than the push interval again");
-  }
 }
 
 void Pusher::PushDone(const PushReport& report, const Status& status, SteadyClock::duration took) {

@@ -38,17 +38,14 @@ std::vector<std::string> FamiliesIn(std::string_view line) {
   static constexpr std::string_view kCollected = "collected metric \"";
   static constexpr std::string_view kNamed = " named \"";
   const std::string_view text = line.substr(0, line.find('{'));
-  if (const size_t at = text.find(kGathered); at != std::string_view::npos) {
+  if (const size_t at = text.find(kGathered); at != std::string_view::npos)
     return NameUpTo(text.substr(at + kGathered.size()), ' ');
-  }
-  if (const size_t at = text.find(kCollected); at != std::string_view::npos) {
+  if (const size_t at = text.find(kCollected); at != std::string_view::npos)
     return NameUpTo(text.substr(at + kCollected.size()), '"');
-  }
   std::vector<std::string> families;
   if (text.find("collected ") == std::string_view::npos) return families;
-  for (size_t at = text.find(kNamed); at != std::string_view::npos; at = text.find(kNamed, at + 1)) {
+  for (size_t at = text.find(kNamed); at != std::string_view::npos; at = text.find(kNamed, at + 1))
     for (std::string& name : NameUpTo(text.substr(at + kNamed.size()), '"')) families.push_back(std::move(name));
-  }
   return families;
 }
 
@@ -89,9 +86,8 @@ void Refusal::EndLine() {
   std::vector<std::string> families = FamiliesIn(std::string_view(line).substr(0, kHead));
   if (families.empty() || offences_.size() >= kMostOffences || !known_.insert(families).second) return;
   if (redact_) redact_(line);
-  if ((shortened && line.size() > kTail) || line.size() > kHead + kTail) {
+  if ((shortened && line.size() > kTail) || line.size() > kHead + kTail)
     line = line.substr(0, kHead) + " ... " + line.substr(line.size() - kTail);
-  }
   line.erase(0, std::min(line.find("collected "), line.find("gathered ")));
   offences_.push_back({.families = std::move(families), .reason = std::move(line)});
 }

@@ -47,9 +47,8 @@ Status DiskQueue::Append(QueueRecord record, std::string_view body) {
   }
   const uint64_t need = QueueRecord::kHeaderBytes + body.size();
   const bool is_short_of_space = FreeBytes() < need;
-  if (is_short_of_space && !FitsMinBacklog(body.size())) {
+  if (is_short_of_space && !FitsMinBacklog(body.size()))
     return Refuse("disk_full", record, "cannot write " + path() + ": the filesystem is full, except for a reserve");
-  }
   bool is_new = !appending_ || files_.rbegin()->second.bytes + need > std::max(rotate_bytes_, body.size() + kHeadersBytes);
   const bool frees_space = !is_new && is_short_of_space && NothingPending() && files_.rbegin()->second.bytes > kMinFileBytes;
   if (is_new || frees_space) {
@@ -81,9 +80,8 @@ void DiskQueue::Sync() {
   OwnedFd directory;
   {
     const MutexLock lock(mutex_);
-    for (const auto& [number, file] : files_) {
+    for (const auto& [number, file] : files_)
       if (file.open != nullptr) open.push_back(file.open);
-    }
     directory = OwnedFd(fcntl(directory_.get(), F_DUPFD_CLOEXEC, 0));
   }
   // Without the lock: a disk may take long.
@@ -94,9 +92,8 @@ void DiskQueue::Sync() {
 
 Error DiskQueue::Refuse(const char* reason, const QueueRecord& record, const std::string& why) {
   dropped_samples_[reason] += record.samples;
-  if (!std::exchange(is_full_, true)) {
+  if (!std::exchange(is_full_, true))
     LogWarning("remote.queue_full", why + "; samples are dropped until the disk queue has space again");
-  }
   return Error{why};
 }
 
@@ -227,8 +224,8 @@ uint64_t DiskQueue::FileBytes() const {
 }
 
 bool DiskQueue::NothingPending() const {
-  return std::none_of(files_.begin(), files_.end(),
-                      [](const auto& item) { return item.second.is_unread || item.second.pending.records > 0; });
+  return std::none_of(
+      files_.begin(), files_.end(), [](const auto& item) { return item.second.is_unread || item.second.pending.records > 0; });
 }
 
 void DiskQueue::CountDamage(const std::string& what) {

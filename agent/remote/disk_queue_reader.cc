@@ -59,11 +59,10 @@ std::optional<DiskQueue::Claim> DiskQueue::ClaimOldest(std::shared_ptr<QueueFile
       file = free->file;
       return free->request;
     }
-    if (cursor_waits_) {
+    if (cursor_waits_)
       changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kRetryInterval);
-    } else {
+    else
       changed_.Wait(mutex_);
-    }
   }
   return std::nullopt;
 }
@@ -158,9 +157,8 @@ void DiskQueue::MoveCursorTo(uint64_t number) {
 // The window has all readable requests of the file at the cursor: all other pending ones are damaged.
 void DiskQueue::LeaveFile(File& file) {
   Pending in_window;
-  for (const auto& [id, entry] : window_) {
+  for (const auto& [id, entry] : window_)
     if (entry.request.file_number == cursor_number_) in_window.Add(entry.request.record);
-  }
   if (file.pending.samples > in_window.samples) dropped_samples_["corrupt"] += file.pending.samples - in_window.samples;
   file.pending = in_window;
   file.open.reset();  // requests in the window hold it as long as they need it

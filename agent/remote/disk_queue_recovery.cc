@@ -53,20 +53,18 @@ Result<std::unique_ptr<DiskQueue>> DiskQueue::Open(Options options) {
 Status DiskQueue::OpenDirectory() {
   // A user who may write the files may also create some.
   const mode_t mode = options_.mode | (options_.mode >> 2 & 0111);
-  if (mkdirat(options_.directory_fd, options_.name.c_str(), mode) == 0) {
+  if (mkdirat(options_.directory_fd, options_.name.c_str(), mode) == 0)
     fchmodat(options_.directory_fd, options_.name.c_str(), mode, 0);  // regardless of the umask
-  } else if (errno != EEXIST) {
+  else if (errno != EEXIST)
     return SystemError("cannot create " + path());
-  }
   OwnedFd fd(openat(options_.directory_fd, options_.name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info {};
   if (!fd.valid() || fstat(fd.get(), &info) != 0) return SystemError("cannot open " + path());
   metrics::FileTrust trust = metrics::TrustIn(options_.directory_fd);
   trust.type = S_IFDIR;
   trust.may_have_names = true;  // of its directories, too
-  if (const std::string distrust = metrics::DistrustOf(info, trust); !distrust.empty()) {
+  if (const std::string distrust = metrics::DistrustOf(info, trust); !distrust.empty())
     return Error{path() + " " + distrust + "; remove it"};
-  }
   directory_ = std::move(fd);
   return Done{};
 }
@@ -78,11 +76,10 @@ Status DiskQueue::ReadDirectory() {
   errno = directory == nullptr ? errno : 0;
   while (const dirent* entry = directory == nullptr ? nullptr : readdir(directory)) {
     const std::string_view name = entry->d_name;
-    if (const uint64_t number = NumberOf(name); number > 0) {
+    if (const uint64_t number = NumberOf(name); number > 0)
       numbers.push_back(number);
-    } else if (name.ends_with(kSuffix)) {
+    else if (name.ends_with(kSuffix))
       LogWarning("remote.queue", path() + "/" + std::string(name) + " is not a file name of a disk queue; it is ignored");
-    }
     errno = 0;  // the log may have set it
   }
   const int error = errno;
@@ -136,11 +133,10 @@ Found DiskQueue::Scan(uint64_t number, File& file, std::string& why) {
   }
   const bool is_damaged = content.HasDamagedHeaderAt(at);
   if (at == QueueFile::kFileHeaderBytes) {
-    if (is_damaged || (content.begins_with_zeros() && at < content.size())) {
+    if (is_damaged || (content.begins_with_zeros() && at < content.size()))
       SetAside(number, place.path() + " has no whole record", 0);
-    } else {
+    else
       unlinkat(directory_.get(), place.name.c_str(), 0);
-    }
     return Found::kNo;
   }
   if (is_damaged) CountDamage(place.path() + ": its last record is damaged");

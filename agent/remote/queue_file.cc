@@ -113,10 +113,8 @@ QueueFile::Found QueueFile::ReadHeader(uint64_t at, uint64_t end, QueueRecord& r
   if (at + QueueRecord::kHeaderBytes > end) return Found::kNo;
   const auto have = ReadAt(fd_.get(), at, &record, QueueRecord::kHeaderBytes);
   if (!have) return Found::kTryLater;
-  if (*have != QueueRecord::kHeaderBytes || !HeaderOf(record).starts_with(kMarker) ||
-      record.checksum != HeaderChecksum(record)) {
+  if (*have != QueueRecord::kHeaderBytes || !HeaderOf(record).starts_with(kMarker) || record.checksum != HeaderChecksum(record))
     return Found::kNo;
-  }
   record.at = at;
   return record.body_size <= kMaxBodyBytes && record.end() <= end ? Found::kYes : Found::kNo;
 }
@@ -148,9 +146,8 @@ Result<std::string> QueueFile::Body(const QueueRecord& record, Found& found) con
   const auto have = ReadAt(fd_.get(), record.at + QueueRecord::kHeaderBytes, body.data(), body.size());
   found = have ? Found::kNo : Found::kTryLater;
   if (!have) return SystemError("cannot read " + path_);
-  if (*have != body.size() || Checksum(body) != record.body_checksum) {
+  if (*have != body.size() || Checksum(body) != record.body_checksum)
     return Error{path_ + ": the record at " + std::to_string(record.at) + " does not match its checksum"};
-  }
   found = Found::kYes;
   return body;
 }

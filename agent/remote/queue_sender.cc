@@ -213,11 +213,10 @@ QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, ui
       "cannot send to " + options_.endpoint.name + ": " + error +
       (is_about_native ? "; enable native histograms there, or set send_native_histograms: false" : "") +
       "; samples wait in the disk queue";
-  if (pause.count() > 0) {
+  if (pause.count() > 0)
     log_.Bad(kind + ", a pause", waiting + " for the " + std::to_string(pause.count()) + " s that it asks for (Retry-After)");
-  } else {
+  else
     log_.Bad(kind, waiting);
-  }
   return Verdict::kAgain;
 }
 
@@ -253,9 +252,8 @@ void QueueSender::Stop() {
 
 void QueueSender::Join() {
   Stop();
-  for (const auto& worker : workers_) {
+  for (const auto& worker : workers_)
     if (worker->thread.joinable()) worker->thread.join();
-  }
 }
 
 bool QueueSender::Accepts() const {

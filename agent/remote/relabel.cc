@@ -19,7 +19,8 @@ using A = RelabelAction;
 
 bool IsLabelName(std::string_view name) {
   return !name.empty() && IsLetter(name.front()) &&
-         std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); });
+         std::all_of(
+             name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); });
 }
 
 // Takes a reference off the front of `rest`, which begins with `$`. Nothing: the `$` is literal.
@@ -57,7 +58,8 @@ std::string ExpandTemplate(std::string_view text, const std::function<std::strin
 
 // Whether the template is a label's name for some captures.
 bool IsLabelTemplate(std::string_view text) {
-  return IsLabelName(ExpandTemplate(text, [](std::string_view) { return std::string_view("x"); }));
+  return IsLabelName(ExpandTemplate(
+      text, [](std::string_view) { return std::string_view("x"); }));
 }
 
 // The libc's tables of letters. Without them (a minimal image), only ASCII letters change.
@@ -138,26 +140,22 @@ Result<Pattern> CompileAnchored(const std::string& regex) {
 Status CheckFields(const RelabelConfig& config) {
   const RelabelConfig defaults;
   const std::string action = "the action " + std::string(WordOf(config.action, kRelabelActions));
-  for (const std::string& name : config.source_labels) {
+  for (const std::string& name : config.source_labels)
     if (!IsLabelName(name)) return Error{"source_labels: " + Quoted(name) + " is not a label's name"};
-  }
   const bool only_regex = IsOneOf(config.action, {A::kLabelDrop, A::kLabelKeep});
   const bool compares = IsOneOf(config.action, {A::kKeepEqual, A::kDropEqual});
   const bool changes_case = IsOneOf(config.action, {A::kLowercase, A::kUppercase});
-  if (only_regex && config != RelabelConfig{.action = config.action, .regex = config.regex}) {
+  if (only_regex && config != RelabelConfig{.action = config.action, .regex = config.regex})
     return Error{action + " has a regex and no other field"};
-  }
   if (compares &&
       config !=
-          RelabelConfig{.action = config.action, .source_labels = config.source_labels, .target_label = config.target_label}) {
+          RelabelConfig{.action = config.action, .source_labels = config.source_labels, .target_label = config.target_label})
     return Error{action + " has source_labels and target_label, and no other field"};
-  }
   if (changes_case && config.replacement != defaults.replacement) return Error{"replacement: " + action + " has none"};
   if (config.action == A::kHashMod && config.modulus == 0) return Error{"modulus: " + action + " needs one above 0"};
   if (config.action == A::kHashMod && !Md5Tail("")) return Error{action + " needs MD5, which this machine's OpenSSL refuses"};
-  if (config.action == A::kLabelMap && !IsLabelTemplate(config.replacement)) {
+  if (config.action == A::kLabelMap && !IsLabelTemplate(config.replacement))
     return Error{"replacement: " + Quoted(config.replacement) + " is not a label's name"};
-  }
   if (config.action != A::kReplace && config.action != A::kHashMod && !compares && !changes_case) return Done{};
   if (config.target_label.empty()) return Error{"target_label: " + action + " needs one"};
   const bool is_name = config.action == A::kReplace ? IsLabelTemplate(config.target_label) : IsLabelName(config.target_label);
@@ -176,17 +174,18 @@ Result<RelabelRule> RelabelRule::Make(RelabelConfig config) {
 
 std::string RelabelRule::SourceOf(const Labels& labels) const {
   std::string text;
-  for (size_t i = 0; i < config_.source_labels.size(); ++i) {
+  for (size_t i = 0; i < config_.source_labels.size(); ++i)
     text += (i > 0 ? config_.separator : "") + ValueOf(labels, config_.source_labels[i]);
-  }
   return text;
 }
 
 std::string RelabelRule::Expand(std::string_view text, const std::vector<std::string_view>& captures) const {
-  return ExpandTemplate(text, [&](std::string_view name) {
-    const auto group = pattern_->GroupOf(name);
-    return group && *group < captures.size() ? captures[*group] : std::string_view();
-  });
+  return ExpandTemplate(
+      text,
+      [&](std::string_view name) {
+        const auto group = pattern_->GroupOf(name);
+        return group && *group < captures.size() ? captures[*group] : std::string_view();
+      });
 }
 
 void RelabelRule::Replace(const std::string& source, Labels& labels) const {
@@ -244,7 +243,8 @@ bool RelabelRule::Apply(Labels& labels) const {
 }
 
 bool Relabel(const RelabelRules& rules, Labels& labels) {
-  return std::all_of(rules.begin(), rules.end(), [&labels](const RelabelRule& rule) { return rule.Apply(labels); });
+  return std::all_of(
+      rules.begin(), rules.end(), [&labels](const RelabelRule& rule) { return rule.Apply(labels); });
 }
 
 }  // namespace persia::agent

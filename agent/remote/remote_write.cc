@@ -106,9 +106,8 @@ void RemoteWrite::Offer(std::shared_ptr<const Snapshot> snapshot) {
   changed_.NotifyAll();
   // Collections come a little early or late.
   if (last_taken_ && snapshot->collected_at >= *last_taken_ &&
-      snapshot->collected_at < *last_taken_ + options_.send_interval - options_.send_interval / 10) {
+      snapshot->collected_at < *last_taken_ + options_.send_interval - options_.send_interval / 10)
     return;
-  }
   if (waiting_.size() >= kMaxWaiting) {
     dropped_behind_ += writer_.snapshots() > 0 ? writer_.series() : SamplesOf(*snapshot);
     return;

@@ -24,9 +24,8 @@ void InsertLabel(Labels& labels, std::string name, std::string value) {
 // The slot of these labels, or the free slot for them.
 size_t SeriesTable::SlotOf(std::string_view labels, uint64_t hash) const {
   size_t slot = hash & (slots_.size() - 1);
-  while (slots_[slot] != kFree && (hashes_[slots_[slot]] != hash || this->labels(slots_[slot]) != labels)) {
+  while (slots_[slot] != kFree && (hashes_[slots_[slot]] != hash || this->labels(slots_[slot]) != labels))
     slot = (slot + 1) & (slots_.size() - 1);
-  }
   return slot;
 }
 
@@ -52,9 +51,8 @@ std::optional<uint32_t> SeriesTable::Find(std::string_view labels) const {
 
 SeriesPlan::SeriesPlan(const Layout& layout, const RelabelRules& rules, bool sends_native)
     : layout_(layout), sends_native_(sends_native) {
-  for (const FamilyLayout& family : layout.families) {
+  for (const FamilyLayout& family : layout.families)
     for (const SeriesLayout& series : family.series) AddSeries(family, series, layout.identities[series.identity], rules);
-  }
   if (!native_indexes_.empty()) native_indexes_.resize(series_.size(), kNone);
 }
 
@@ -100,9 +98,8 @@ void SeriesPlan::Add(Labels labels, const RelabelRules& rules, const Native* nat
   for (const auto& [name, value] : labels) AppendLabel(encoded_, name, value);
   const bool named = std::any_of(labels.begin(), labels.end(), [](const auto& label) { return label.first == kName; });
   if (!named || !series_.Add(encoded_)) {
-    if (++conflicting_ == 1) {
+    if (++conflicting_ == 1)
       for (const auto& [name, value] : labels) example_ += (example_.empty() ? "" : ", ") + name + "=\"" + value + '"';
-    }
     return;
   }
   targets_.back() = static_cast<uint32_t>(series_.size() - 1);
@@ -122,9 +119,8 @@ std::vector<int64_t> SeriesPlan::CreatedMs() const {
     const size_t counts = (HasNative(family) ? 1 : 0) + (HasLines(family) ? lines : 0);
     for (const SeriesLayout& series : family.series) {
       target += quantiles;
-      for (size_t i = 0; i < counts; ++i) {
+      for (size_t i = 0; i < counts; ++i)
         if (const uint32_t at = *target++; at != kNone) created_ms[at] = series.created_ms;
-      }
     }
   }
   return created_ms;

@@ -91,9 +91,8 @@ void SnapshotWriter::UpdateShards() {
 
 void SnapshotWriter::EndSeries() {
   LoadFormerSeries();
-  for (size_t i = 0; i < active_.size(); ++i) {
+  for (size_t i = 0; i < active_.size(); ++i)
     if (active_[i]) ended_.emplace_back(plan_->series().labels(i));
-  }
   active_.assign(active_.size(), false);
   if (ended_.empty()) return;
   if (shards_ == 0) options_.queue->BeginGeneration();  // a former agent may have had more shards
@@ -136,11 +135,10 @@ bool SnapshotWriter::TakeLayout(const std::shared_ptr<const Layout>& layout) {
   std::vector<bool> active(plan->series().size());
   for (size_t i = 0; i < active_.size(); ++i) {
     if (!active_[i]) continue;
-    if (const auto same = plan->series().Find(plan_->series().labels(i))) {
+    if (const auto same = plan->series().Find(plan_->series().labels(i)))
       active[*same] = true;
-    } else {
+    else
       ended_.emplace_back(plan_->series().labels(i));
-    }
   }
   if (plan->conflicting() > 0 && (plan_ == nullptr || plan_->conflicting() == 0)) {
     LogWarning("remote.write",
@@ -157,9 +155,8 @@ bool SnapshotWriter::TakeLayout(const std::shared_ptr<const Layout>& layout) {
 
 void SnapshotWriter::SaveActive() {
   std::vector<std::string_view> labels;
-  for (size_t i = 0; i < active_.size(); ++i) {
+  for (size_t i = 0; i < active_.size(); ++i)
     if (active_[i]) labels.push_back(plan_->series().labels(i));
-  }
   labels.insert(labels.end(), ended_.begin(), ended_.end());
   options_.active->Save(labels);
 }
@@ -176,11 +173,10 @@ void SnapshotWriter::AppendZeros(int64_t former_ms, int64_t timestamp_ms) {
       const int64_t zero_ms = std::max(created_ms[i], former_ms + 1);
       if (zero_ms >= timestamp_ms) continue;
       const std::string_view labels = LabelsOfSeries(plan_->series().labels(i));
-      if (const SeriesPlan::Native* native = plan_->NativeOf(i)) {
+      if (const SeriesPlan::Native* native = plan_->NativeOf(i))
         request_.AddEmptyHistogram(labels, *native->buckets, zero_ms);
-      } else {
+      else
         request_.Add(labels, std::bit_cast<uint64_t>(0.0), zero_ms);
-      }
       if (RequestIsFull()) AppendRequest(shard, timestamp_ms);
     }
     AppendRequest(shard, timestamp_ms);
@@ -228,20 +224,18 @@ void SnapshotWriter::AppendStaleMarkers(int64_t timestamp_ms) {
     for (size_t i = 0; i < unique.size(); ++i) {
       if (ShardOf(unique.hash(i), shards) != shard) continue;
       const std::string_view labels = LabelsOfSeries(unique.labels(i));
-      if (IsNativeSeries(unique.labels(i))) {
+      if (IsNativeSeries(unique.labels(i)))
         request_.AddStaleHistogram(labels, timestamp_ms);
-      } else {
+      else
         request_.Add(labels, kStaleMarker, timestamp_ms);
-      }
       in_request.push_back(i);
       if (RequestIsFull()) write();
     }
     write();
   }
   ended_.clear();
-  for (size_t i = 0; i < unique.size(); ++i) {
+  for (size_t i = 0; i < unique.size(); ++i)
     if (!is_written[i]) ended_.emplace_back(unique.labels(i));
-  }
   const bool some_written = ended_.size() < unique.size();
   if (ended_.size() > options_.max_waiting_markers) {
     const size_t excess = ended_.size() - options_.max_waiting_markers;

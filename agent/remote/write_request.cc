@@ -163,11 +163,10 @@ std::optional<WithoutNative> RemoveNative(std::string_view body) {
   while (!body.empty()) {
     const std::string_view series = body.substr(0, SizeOf(body, 1));
     body.remove_prefix(series.size());
-    if (HasHistogram(series)) {
+    if (HasHistogram(series))
       ++rest.histograms;
-    } else {
+    else
       rest.body += series;
-    }
   }
   if (rest.histograms == 0) return std::nullopt;
   return rest;
@@ -218,9 +217,8 @@ std::optional<std::string> SnappyUncompress(std::string_view block, size_t max_b
   size_t size = 0;
   std::string out;
   if (!snappy::GetUncompressedLength(block.data(), block.size(), &size) || size > max_bytes ||
-      size / kMaxRatio > block.size() || !snappy::Uncompress(block.data(), block.size(), &out)) {
+      size / kMaxRatio > block.size() || !snappy::Uncompress(block.data(), block.size(), &out))
     return std::nullopt;
-  }
   return out;
 }
 

@@ -83,11 +83,10 @@ void EventRing::Read(const SegmentFile& file, bool writer_lives, std::vector<Job
     // A writer changes the sequence before it reuses the slot.
     const bool unchanged = slot[0] == complete && file.LoadAcquire(offset, sequence_after) && sequence_after == complete;
     auto event = unchanged ? ParseEvent(std::span(slot).subspan(1)) : std::nullopt;
-    if (event) {
+    if (event)
       out.push_back(*std::move(event));
-    } else {
+    else
       ++lost_;
-    }
   }
 }
 

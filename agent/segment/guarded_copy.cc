@@ -37,9 +37,7 @@ void OnBusError(int signal, siginfo_t* info, void* context) {
   // Not from a guarded copy: back to the previous action. A fault recurs on return; a signal that was sent must be raised
   // again.
   sigaction(SIGBUS, &previous_action, nullptr);
-  if (info->si_code <= 0) {
-    raise(signal);
-  }
+  if (info->si_code <= 0) raise(signal);
 }
 
 void InstallHandler() {
@@ -68,9 +66,7 @@ PERSIA_NO_TSAN bool CopyWords(const uint64_t* from, uint64_t* to, size_t words) 
   guard.end = guard.begin + words * sizeof(uint64_t);
   if (sigsetjmp(guard.return_point, 0) != 0) return false;
   active_guard = &guard;
-  for (size_t i = 0; i < words; ++i) {
-    to[i] = __atomic_load_n(from + i, order);
-  }
+  for (size_t i = 0; i < words; ++i) to[i] = __atomic_load_n(from + i, order);
   active_guard = nullptr;
   return true;
 }

@@ -25,9 +25,8 @@ void PhaseClocks::Read(const SegmentFile& file, uint64_t until, SegmentValues& v
     constexpr int kTries = 100;  // the writer would have to start and stop it in each
     std::array<uint64_t, segment::kClockStart + 1> cells{};
     uint64_t word = ~cells[0];
-    for (int i = 0; i < kTries && word != cells[0]; ++i) {
+    for (int i = 0; i < kTries && word != cells[0]; ++i)
       if (!file.CopyInOrder(clock.at, cells) || !file.LoadAcquire(clock.at, word)) break;
-    }
     if (word == cells[0]) {
       const uint64_t ns = segment::ClockNs(word, std::max(until, cells[segment::kClockStart]));
       changed = changed || ns != clock.ns;
@@ -43,17 +42,15 @@ void PhaseClocks::Read(const SegmentFile& file, uint64_t until, SegmentValues& v
 }
 
 void PhaseClocks::CopySeconds(const SegmentValues& from, SegmentValues& to) const {
-  for (const Clock& clock : clocks_) {
+  for (const Clock& clock : clocks_)
     if (clock.real < from.reals.size()) to.reals[clock.real] = from.reals[clock.real];
-  }
 }
 
 // Between two phases, a read may find the clock of neither running, or of both: then the later one counts.
 std::optional<PresentPhase> PhaseClocks::Present() const {
   const Clock* present = nullptr;
-  for (const Clock& clock : clocks_) {
+  for (const Clock& clock : clocks_)
     if (clock.runs && (present == nullptr || clock.started_ns > present->started_ns)) present = &clock;
-  }
   return present == nullptr ? std::nullopt : std::optional(PresentPhase{present->phase, present->started_ns});
 }
 
@@ -67,9 +64,8 @@ std::vector<PhaseTime> PhaseClocks::Times() const {
 std::vector<PhaseTime> PhaseClocks::TimesAt(uint64_t now_ns) const {
   std::vector<PhaseTime> times;
   times.reserve(clocks_.size());
-  for (const Clock& clock : clocks_) {
+  for (const Clock& clock : clocks_)
     times.push_back({clock.phase, segment::ClockNs(clock.word, std::max(now_ns, clock.started_ns))});
-  }
   return times;
 }
 
@@ -81,9 +77,8 @@ uint64_t PhaseClocks::LastMark() const {
 
 std::optional<uint64_t> PhaseClocks::Until() const {
   std::optional<uint64_t> until;
-  for (const Clock& clock : clocks_) {
+  for (const Clock& clock : clocks_)
     if (clock.runs) until = std::max(until.value_or(read_until_), clock.started_ns);
-  }
   return until;
 }
 

@@ -83,9 +83,8 @@ std::optional<SegmentProblem> CheckRegions(const Header& header) {
 }
 
 std::optional<SegmentProblem> CheckHeader(const Header& header, uint64_t file_bytes, const SegmentAccess& access) {
-  if (std::memcmp(header.magic, segment::kMagic, sizeof header.magic) != 0) {
+  if (std::memcmp(header.magic, segment::kMagic, sizeof header.magic) != 0)
     return SegmentProblem{"magic", "it is not a segment: it starts with " + Quoted({header.magic, sizeof header.magic})};
-  }
   if (header.major != segment::kMajor) {
     return SegmentProblem{"version", "it has version " + std::to_string(header.major) + "." + std::to_string(header.minor) +
                                          ", this agent reads version " + std::to_string(segment::kMajor) +
@@ -132,9 +131,7 @@ std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAc
     return nullptr;
   };
   struct stat info {};
-  if (fstat(fd, &info) != 0) {
-    return refuse(AccessProblem("cannot stat it"));
-  }
+  if (fstat(fd, &info) != 0) return refuse(AccessProblem("cannot stat it"));
   const std::string distrust =
       metrics::DistrustOf(info, {.owner = access.owner, .group = access.group, .may_have_names = true});
   if (!distrust.empty() && !S_ISREG(info.st_mode)) return refuse({"type", "it " + distrust});
@@ -144,12 +141,9 @@ std::unique_ptr<SegmentFile> SegmentFile::FromDescriptor(int fd, const SegmentAc
   }
   HeaderCopy header;
   const ssize_t got = pread(fd, header.bytes().data(), sizeof(Header), 0);
-  if (got < 0) {
-    return refuse(AccessProblem("cannot read it"));
-  }
-  if (static_cast<size_t>(got) < sizeof(Header)) {
+  if (got < 0) return refuse(AccessProblem("cannot read it"));
+  if (static_cast<size_t>(got) < sizeof(Header))
     return refuse({"corrupt", "it ends after " + std::to_string(got) + " bytes, within its header"});
-  }
   if (auto found = CheckHeader(*header, static_cast<uint64_t>(info.st_size), access)) {
     if (found->reason != "magic") found->segment_id = header.Id();
     return refuse(*std::move(found));
@@ -203,9 +197,7 @@ bool SegmentFile::Map() {
 
 SegmentFile::~SegmentFile() {
   if (fd_ < 0) return;
-  if (base_ != nullptr) {
-    munmap(const_cast<std::byte*>(base_), header_->max_bytes);
-  }
+  if (base_ != nullptr) munmap(const_cast<std::byte*>(base_), header_->max_bytes);
   close(fd_);
 }
 

@@ -140,20 +140,16 @@ bool SegmentReader::ReadStructure(SegmentProblem& problem) {
     return false;
   families_.insert(families_.end(), std::make_move_iterator(batch.families.begin()),
                    std::make_move_iterator(batch.families.end()));
-  for (const SegmentSeriesRecord& record : batch.series) {
+  for (const SegmentSeriesRecord& record : batch.series)
     if (!PlaceSeries(record, problem)) return false;
-  }
   if (batch.identity) {
     parsed_identity_ = *std::move(batch.identity);
     forked_ = batch.forked;
   }
-  if (batch.writer) {
-    parsed_writer_ = *std::move(batch.writer);
-  }
+  if (batch.writer) parsed_writer_ = *std::move(batch.writer);
   parsed_skipped_ += batch.skipped;
-  for (std::string& text : batch.over_limit) {
+  for (std::string& text : batch.over_limit)
     if (over_limit_.size() < RecordBatch::kMaxOverLimit) over_limit_.push_back(std::move(text));
-  }
   return true;
 }
 
@@ -232,9 +228,7 @@ bool SegmentReader::ReadDirectory(uint64_t used, SegmentProblem& problem) {
                                 (entry.range == 0 ? ", is invalid: range 0 is reserved" : ", occurs twice")};
       return false;
     }
-    if (entry.lane == kCommonLane) {
-      common_chunks_.emplace(entry.range, static_cast<uint32_t>(chunks_.size()));
-    }
+    if (entry.lane == kCommonLane) common_chunks_.emplace(entry.range, static_cast<uint32_t>(chunks_.size()));
     chunks_.push_back({entry.lane, entry.range});
   }
   return true;
@@ -250,9 +244,7 @@ bool SegmentReader::PlaceSeries(const SegmentSeriesRecord& record, SegmentProble
     return false;
   }
   const auto [found, added] = range_indexes_.try_emplace(number, static_cast<uint32_t>(ranges_.size()));
-  if (added) {
-    ranges_.emplace_back().used.resize(kCellsPerChunk);
-  }
+  if (added) ranges_.emplace_back().used.resize(kCellsPerChunk);
   Range& range = ranges_[found->second];
   const auto begin = range.used.begin() + cell;
   if (std::find(begin, begin + record.cells, true) != begin + record.cells) {
@@ -330,9 +322,7 @@ void SegmentReader::ReadEvents(bool writer_lives, std::vector<JobEvent>& out) {
     return Done{};
   };
   if (const Status good = is_foreign_ ? memory_.Charge("", read) : read(); !good.ok()) out.resize(before);
-  for (size_t i = before; i < out.size(); ++i) {
-    out[i].pid = header_->pid;
-  }
+  for (size_t i = before; i < out.size(); ++i) out[i].pid = header_->pid;
 }
 
 bool SegmentReader::ReadValues(SegmentProblem& problem) {
@@ -359,13 +349,9 @@ bool SegmentReader::ReadValues(SegmentProblem& problem) {
       uint64_t* wholes = next_.wholes.data() + size_t{range->second} * kCellsPerChunk;
       if (common) {
         std::copy(cells.begin(), cells.end(), wholes);
-        for (const CellIndex& at : ranges_[range->second].commons) {
-          next_.commons[at.index] = cells[at.cell];
-        }
+        for (const CellIndex& at : ranges_[range->second].commons) next_.commons[at.index] = cells[at.cell];
       } else {
-        for (size_t cell = 0; cell < kCellsPerChunk; ++cell) {
-          wholes[cell] += cells[cell];
-        }
+        for (size_t cell = 0; cell < kCellsPerChunk; ++cell) wholes[cell] += cells[cell];
       }
       AddReals(cells.data(), ranges_[range->second]);
     }
@@ -415,11 +401,8 @@ void SegmentReader::RecordChanges(uint64_t tick, std::chrono::system_clock::time
   }
   const size_t known = changed_at_.size();
   changed_at_.resize(values_.commons.size(), tick);
-  for (size_t i = 0; i < known; ++i) {
-    if (values_.commons[i] != next_.commons[i]) {
-      changed_at_[i] = tick;
-    }
-  }
+  for (size_t i = 0; i < known; ++i)
+    if (values_.commons[i] != next_.commons[i]) changed_at_[i] = tick;
 }
 
 }  // namespace persia::agent

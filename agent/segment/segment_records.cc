@@ -34,9 +34,7 @@ class Cursor {
   }
   std::string_view String() {
     const auto bytes = Take<uint32_t>();
-    if (!Has(bytes)) {
-      return {};
-    }
+    if (!Has(bytes)) return {};
     const std::string_view text(reinterpret_cast<const char*>(all_.data()) + at_, bytes);
     at_ += bytes;
     return text;
@@ -44,9 +42,8 @@ class Cursor {
   // As String. A text of more than `most` bytes is also noted in `excess`, unless another one is there.
   std::string_view String(uint32_t most, const char* what, std::string& excess) {
     const std::string_view text = String();
-    if (text.size() > most && excess.empty()) {
+    if (text.size() > most && excess.empty())
       excess = std::string(what) + " of " + std::to_string(text.size()) + " bytes; the limit is " + std::to_string(most);
-    }
     return text;
   }
   bool Fail() {
@@ -68,9 +65,7 @@ class Cursor {
 // Counts a record that exceeds a limit.
 void LeaveOut(RecordBatch& batch, const std::string& what, const std::string& excess) {
   ++batch.skipped;
-  if (batch.over_limit.size() < RecordBatch::kMaxOverLimit) {
-    batch.over_limit.push_back(what + " is left out: " + excess);
-  }
+  if (batch.over_limit.size() < RecordBatch::kMaxOverLimit) batch.over_limit.push_back(what + " is left out: " + excess);
 }
 
 std::string NameOf(std::string_view group, std::string_view name) {
@@ -128,11 +123,10 @@ const char* ParseWriter(Cursor& in, RecordBatch& batch) {
   const std::string_view language = in.String(segment::kMaxNameBytes, "a language", excess);
   const std::string_view version = in.String(segment::kMaxNameBytes, "a version", excess);
   if (!in.ok()) return "a writer record is shorter than its contents";
-  if (!excess.empty()) {
+  if (!excess.empty())
     LeaveOut(batch, "a writer", "it has " + excess);
-  } else {
+  else
     batch.writer = {std::string(language), std::string(version)};
-  }
   return nullptr;
 }
 
@@ -171,9 +165,7 @@ const char* ParseFamily(Cursor& in, size_t before, RecordBatch& batch) {
   if (family.kind == Kind::kNativeHistogram) family.max_buckets = fixed.max_buckets;
   if (fixed.bounds > (HasBounds(family.kind) ? segment::kMaxBounds : 0))
     return "a family record has more bounds than its kind allows";
-  for (uint32_t i = 0; i < fixed.bounds; ++i) {
-    family.bounds.push_back(in.Take<double>());
-  }
+  for (uint32_t i = 0; i < fixed.bounds; ++i) family.bounds.push_back(in.Take<double>());
   std::string excess;
   const std::string_view group = in.String(segment::kMaxNameBytes, "a group", excess);
   const std::string_view name = in.String(segment::kMaxNameBytes, "a name", excess);
@@ -230,12 +222,10 @@ const char* ParseSeries(Cursor& in, std::span<const SegmentFamily> before, Recor
     previous = name;
   }
   // Range 0 is reserved, and a series lies within one chunk.
-  if (series.slot < segment::kCellsPerChunk || series.slot % segment::kCellsPerChunk + series.cells > segment::kCellsPerChunk) {
+  if (series.slot < segment::kCellsPerChunk || series.slot % segment::kCellsPerChunk + series.cells > segment::kCellsPerChunk)
     return "a series record names an invalid slot";
-  }
-  if (fixed.labels > segment::kMaxLabels) {
+  if (fixed.labels > segment::kMaxLabels)
     excess = std::to_string(fixed.labels) + " labels; the limit is " + std::to_string(segment::kMaxLabels);
-  }
   if (!excess.empty()) {
     LeaveOut(batch, "a series of " + NameOf(family.group, family.name), "it has " + excess);
     return nullptr;
@@ -287,9 +277,7 @@ bool ParseRecords(std::span<const std::byte> all, size_t& at, size_t end, std::s
   while (at < all.size()) {
     segment::RecordHeader record{};
     const char* why = nullptr;
-    if (all.size() - at >= sizeof record) {
-      std::memcpy(&record, all.data() + at, sizeof record);
-    }
+    if (all.size() - at >= sizeof record) std::memcpy(&record, all.data() + at, sizeof record);
     if (record.bytes < sizeof record || record.bytes % 8 != 0 || record.bytes > segment::kMaxRecordBytes ||
         record.bytes > end - at) {
       why = "a record has an invalid length";

@@ -160,12 +160,8 @@ struct SegmentValues {
   // Appends the terms of a sum to `out`.
   void AppendTerms(uint32_t real, std::vector<double>& out) const {
     const Real& sum = reals[real];
-    if (sum.first != 0) {
-      out.push_back(sum.first);
-    }
-    for (uint32_t at = sum.more; at != 0; at = terms[at - 1].more) {
-      out.push_back(terms[at - 1].value);
-    }
+    if (sum.first != 0) out.push_back(sum.first);
+    for (uint32_t at = sum.more; at != 0; at = terms[at - 1].more) out.push_back(terms[at - 1].value);
   }
 
   // Replaces the terms of a sum. The former ones stay in `terms`, unused, until CompactTerms.
@@ -190,9 +186,7 @@ struct SegmentValues {
     std::vector<double> chain;
     for (Real& sum : reals) {
       chain.clear();
-      for (uint32_t at = sum.more; at != 0; at = former[at - 1].more) {
-        chain.push_back(former[at - 1].value);
-      }
+      for (uint32_t at = sum.more; at != 0; at = former[at - 1].more) chain.push_back(former[at - 1].value);
       sum.more = 0;
       for (size_t i = chain.size(); i > 0; --i) {
         terms.push_back({chain[i - 1], sum.more});

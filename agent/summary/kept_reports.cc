@@ -49,9 +49,8 @@ std::string KeptReportName(std::string_view job, std::string_view host, std::chr
 }
 
 Status MakeKeptReportsDirectory(const std::string& directory) {
-  for (size_t at = directory.find('/', 1); at != std::string::npos; at = directory.find('/', at + 1)) {
+  for (size_t at = directory.find('/', 1); at != std::string::npos; at = directory.find('/', at + 1))
     if (mkdir(directory.substr(0, at).c_str(), kMode) != 0 && errno != EEXIST) break;
-  }
   if (mkdir(directory.c_str(), kMode) == 0 || errno == EEXIST) return Done{};
   return SystemError("cannot create " + Quoted(directory));
 }

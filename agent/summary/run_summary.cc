@@ -69,11 +69,10 @@ Result<Rank> ParseRank(const Json& json, const std::string& where) {
   Members members(json, where + ".");
   Rank rank{.rank = {members.Text("role"), static_cast<int32_t>(members.Count("replica"))}};
   rank.restarts = members.Count("restarts");
-  if (members.MaybeNumber("redone_steps")) {
+  if (members.MaybeNumber("redone_steps"))
     rank.redone_steps = members.Count("redone_steps");
-  } else {
+  else
     rank.redone_steps.reset();
-  }
   rank.repair = Seconds(members.Number("repair_seconds"));
   rank.step = members.MaybeNumber("highest_step");
   rank.marks = members.Truth("marks_phases");
@@ -81,9 +80,7 @@ Result<Rank> ParseRank(const Json& json, const std::string& where) {
   if (buckets == json.end() || !buckets->is_object()) members.Note("bucket_seconds", "an object");
   if (!members.error().empty()) return Error{members.error()};
   Members of_buckets(*buckets, where + ".bucket_seconds.");
-  for (size_t i = 0; i < kBuckets; ++i) {
-    rank.time[i] = Seconds(of_buckets.Number(Name(static_cast<Bucket>(i)).data()));
-  }
+  for (size_t i = 0; i < kBuckets; ++i) rank.time[i] = Seconds(of_buckets.Number(Name(static_cast<Bucket>(i)).data()));
   if (!of_buckets.error().empty()) return Error{of_buckets.error()};
   return rank;
 }
@@ -144,9 +141,8 @@ Result<RunSummary> ParseSummary(std::string_view text) {
   if (json.is_discarded()) return Error{"is no JSON; it begins with " + Quoted(text.substr(0, 40))};
   if (!json.is_object()) return Error{"is no summary of a run: it has no object at the top"};
   Members members(json, "");
-  if (const std::string format = members.Text("format"); format != RunSummary::kFormat) {
+  if (const std::string format = members.Text("format"); format != RunSummary::kFormat)
     return Error{"is no summary of a run: its \"format\" is " + Quoted(format) + ", not " + Quoted(RunSummary::kFormat)};
-  }
   if (const uint64_t version = members.Count("version"); version != RunSummary::kVersion) {
     return Error{"has version " + std::to_string(version) + " of the format; this program reads version " +
                  std::to_string(RunSummary::kVersion)};
@@ -157,11 +153,10 @@ Result<RunSummary> ParseSummary(std::string_view text) {
   if (members.MaybeNumber("attempt")) summary.attempt = static_cast<int>(members.Count("attempt"));
   summary.seconds = members.Number("seconds");
   if (const auto deaths = json.find("deaths"); deaths != json.end()) {
-    if (deaths->is_array()) {
+    if (deaths->is_array())
       summary.deaths = *deaths;
-    } else {
+    else
       members.Note("deaths", "an array");
-    }
   }
   if (const auto slowest = json.find("slowest"); slowest != json.end()) summary.slowest = *slowest;
   const auto ranks = json.find("ranks");

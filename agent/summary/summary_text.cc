@@ -109,9 +109,8 @@ std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummar
       "job", [](const RunSummary& run) { return OneLine(run.job); }, "");
   add(
       "run", [](const RunSummary& run) { return OneLine(run.run_id); }, "");
-  if (std::ranges::any_of(runs, [](const auto& run) { return run.second->attempt.has_value(); })) {
+  if (std::ranges::any_of(runs, [](const auto& run) { return run.second->attempt.has_value(); }))
     add("attempt", AttemptText, "");
-  }
   add("exit code", ExitText, "");
   add(
       "duration", [](const RunSummary& run) { return DurationText(run.seconds); }, SignedDuration(b.seconds - a.seconds));
@@ -226,9 +225,8 @@ std::vector<std::string> SummaryLines(const RunSummary& summary) {
   std::string second = without > 0 ? "time of the ranks that mark phases " : "time of all ranks ";
   second += DurationText(counted.AllTime().count());
   std::vector<size_t> buckets;
-  for (size_t i = 0; i < kBuckets; ++i) {
+  for (size_t i = 0; i < kBuckets; ++i)
     if (counted.time[i].count() > 0) buckets.push_back(i);
-  }
   std::ranges::stable_sort(buckets, [&](size_t a, size_t b) { return counted.time[a] > counted.time[b]; });
   const char* separator = ": ";
   for (const size_t i : buckets) {
@@ -245,9 +243,8 @@ std::vector<std::string> SummaryLines(const RunSummary& summary) {
 std::string SummaryTable(const std::string& name, const RunSummary& summary) {
   std::string text = Aligned(RowsOf({{name, &summary}}));
   if (!summary.goodput.ranks.empty()) text += "\n" + RankTable(summary);
-  if (!summary.goodput.ranks.empty() && !summary.goodput.Ratio()) {
+  if (!summary.goodput.ranks.empty() && !summary.goodput.Ratio())
     text += "\nNo rank marks phases: goodput, and what the ranks did in the time that is unmarked, are not known.\n";
-  }
   if (const std::string slowest = MemberText(summary.slowest, "text"); !slowest.empty()) text += "\n" + slowest + "\n";
   if (const std::string deaths = DeathsText(summary.deaths); !deaths.empty()) text += "\n" + deaths;
   return text;

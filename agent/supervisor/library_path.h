@@ -16,9 +16,8 @@ constexpr const char* kLibraryPath = kLinkersLibraryPath + 2;
 // Returns the environment, changed.
 inline char** HideLibraryPath(char** environment) {
   constexpr size_t kNameBytes = sizeof kLinkersLibraryPath - 1;
-  for (char** entry = environment; *entry != nullptr; ++entry) {
+  for (char** entry = environment; *entry != nullptr; ++entry)
     if (strncmp(*entry, kLinkersLibraryPath, kNameBytes) == 0 && (*entry)[kNameBytes] == '=') *entry += 2;
-  }
   return environment;
 }
 

@@ -47,9 +47,8 @@ uint64_t Signals::Pending() const {
 
 int Signals::PendingEnd(uint64_t pending) const {
   constexpr int kEnding[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
-  for (const int signal : kEnding) {
+  for (const int signal : kEnding)
     if ((pending & ~inherited_mask_ & Bit(signal)) != 0 && !IsIgnored(signal)) return signal;
-  }
   return 0;
 }
 

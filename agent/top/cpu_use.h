@@ -24,9 +24,8 @@ class CpuUse {
       seconds_ = *rank.cpu_seconds;
       at_ms_ = status.now_ms;
       // The average of its life, until a second value is known.
-      if (rank.start_ms && status.now_ms > *rank.start_ms) {
+      if (rank.start_ms && status.now_ms > *rank.start_ms)
         use_ = *rank.cpu_seconds * 1000 / static_cast<double>(status.now_ms - *rank.start_ms);
-      }
       return use_;
     }
     const auto elapsed = static_cast<double>(status.now_ms - *at_ms_) / 1000;

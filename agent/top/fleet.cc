@@ -32,7 +32,8 @@ class Fleet::Agent {
     view_.answered = target_.url.empty();
     if (target_.url.empty()) return;
     try {
-      thread_ = StartThread("top poll", [this] { Poll(); });
+      thread_ = StartThread(
+          "top poll", [this] { Poll(); });
     } catch (const std::system_error& error) {
       view_.problem = std::string("cannot start a thread to ask it: ") + error.what();
       view_.answered = true;

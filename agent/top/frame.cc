@@ -121,18 +121,16 @@ std::string ProgressOf(const JobStatus& status) {
   std::string text = "step " + ShownNumber(*status.step);
   if (status.planned_steps) text += " of " + ShownNumber(*status.planned_steps);
   constexpr double kLongest = 1e9;  // 30 years
-  if (status.remaining_seconds && *status.remaining_seconds > 0 && *status.remaining_seconds < kLongest) {
+  if (status.remaining_seconds && *status.remaining_seconds > 0 && *status.remaining_seconds < kLongest)
     text += ", " + ShownSpan(static_cast<int64_t>(*status.remaining_seconds * 1000)) + " left";
-  }
   return text;
 }
 
 // "dlrm (http://10.0.0.7:19091/)  DEGRADED 3m12s  trainer rep_2 died: SIGKILL"
 std::string BannerOf(const AgentView& agent) {
   std::string text = TitleOf(agent) + "  ";
-  if (!agent.problem.empty() || agent.status == nullptr) {
+  if (!agent.problem.empty() || agent.status == nullptr)
     return text + ShownStateOf(agent) + (agent.problem.empty() ? "" : "  " + agent.problem);
-  }
   const JobStatus& status = *agent.status;
   text += status.title.empty() ? ShownStateOf(agent) : Upper(status.title);
   if (status.since_ms) text += ' ' + ShownSpan(status.now_ms - *status.since_ms);
@@ -185,9 +183,8 @@ class RankTable {
  public:
   RankTable(const FrameSize& size, bool has_rates) : size_(size), has_rates_(has_rates) {
     size_t others = 0;
-    for (size_t i = 0; i < kColumns.size(); ++i) {
+    for (size_t i = 0; i < kColumns.size(); ++i)
       if (Has(i)) others += kColumns[i].width + 1;
-    }
     constexpr size_t kMinName = 12;
     constexpr size_t kMaxName = 40;
     name_width_ = std::clamp(size.width > others ? size.width - others : 0, kMinName, kMaxName);
@@ -253,9 +250,8 @@ std::string SummaryOf(const std::vector<AgentView>& agents, const TopView& view,
   std::vector<size_t> order(states.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&states](size_t a, size_t b) { return states[a] < states[b]; });
-  for (size_t i = 0; i < order.size(); ++i) {
+  for (size_t i = 0; i < order.size(); ++i)
     text += (i == 0 ? ": " : ", ") + std::to_string(counts[order[i]]) + ' ' + states[order[i]].second;
-  }
   text += "  " + std::to_string(up) + "/" + std::to_string(ranks) + " ranks up  by " +
           kSortNames[static_cast<size_t>(view.sort)] + (view.reverse ? " reversed" : "");
   return view.paused ? text + "  PAUSED" : text;
@@ -264,9 +260,8 @@ std::string SummaryOf(const std::vector<AgentView>& agents, const TopView& view,
 std::vector<Row> RowsOf(const std::vector<AgentView>& agents, const TopView& view, const RankTable& table,
                         const FrameSize& size) {
   std::vector<const AgentView*> jobs;
-  for (const AgentView& agent : agents) {
+  for (const AgentView& agent : agents)
     if (view.only.empty() || view.only == agent.name) jobs.push_back(&agent);
-  }
   std::sort(jobs.begin(), jobs.end(), [](const AgentView* a, const AgentView* b) {
     return OrderOf(*a) != OrderOf(*b) ? OrderOf(*a) < OrderOf(*b) : NaturalLess(TitleOf(*a), TitleOf(*b));
   });

@@ -112,14 +112,12 @@ std::string Rank::Name() const {
 Result<JobStatus> ParseJobStatus(std::string_view body) {
   dom::parser parser;
   dom::object root;
-  if (parser.parse(body.data(), body.size()).get_object().get(root) != simdjson::SUCCESS) {
+  if (parser.parse(body.data(), body.size()).get_object().get(root) != simdjson::SUCCESS)
     return Error{"the answer is not a JSON object"};
-  }
   dom::array workers;
   const auto now = WholeOf(root, "now_ms");
-  if (!now || root["workers"].get_array().get(workers) != simdjson::SUCCESS) {
+  if (!now || root["workers"].get_array().get(workers) != simdjson::SUCCESS)
     return Error{"the answer is not the status of an agent"};
-  }
   JobStatus status{.job = TextOf(root, "job"), .now_ms = *now};
   status.push_interval = NumberOf(root, "push_interval_seconds").value_or(status.push_interval);
   for (const dom::element element : workers) {

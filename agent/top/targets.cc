@@ -27,9 +27,8 @@ std::string WithScheme(std::string_view address) {
 
 // The page of an agent that listens on all addresses is reached on loopback.
 std::string ReachableUrl(std::string url) {
-  for (const auto& [any, own] : {std::pair("//0.0.0.0:", "//127.0.0.1:"), std::pair("//[::]:", "//[::1]:")}) {
+  for (const auto& [any, own] : {std::pair("//0.0.0.0:", "//127.0.0.1:"), std::pair("//[::]:", "//[::1]:")})
     if (const size_t at = url.find(any); at != std::string::npos) url.replace(at, std::string_view(any).size(), own);
-  }
   return url;
 }
 
@@ -51,23 +50,20 @@ Status CheckTopAddress(std::string_view address) {
   std::string_view rest = address;
   if (rest.starts_with(kNamePrefix)) {
     rest.remove_prefix(kNamePrefix.size());
-    if (rest.find('/') != std::string_view::npos) {
+    if (rest.find('/') != std::string_view::npos)
       return Error{ShownAddress(rest) + ": dns+ takes a name and a port, for example dns+trainers:19091"};
-    }
   }
   const Result<Url> url = Url::Parse(WithScheme(rest));
   if (!url.ok()) return Error{"address " + ShownAddress(rest) + ": " + url.error()};
-  if (url.value().scheme() != "http" && url.value().scheme() != "https") {
+  if (url.value().scheme() != "http" && url.value().scheme() != "https")
     return Error{"address " + ShownAddress(rest) + ": the scheme is neither http nor https"};
-  }
   if (url.value().has_user()) {
     return Error{"address " + ShownAddress(rest) +
                  ": other users see a password in a command line; use --username and "
                  "--password-file"};
   }
-  if (url.value().has_query() || url.value().has_fragment()) {
+  if (url.value().has_query() || url.value().has_fragment())
     return Error{"address " + ShownAddress(rest) + ": a query is not accepted, give host and port"};
-  }
   return Done{};
 }
 
@@ -98,9 +94,8 @@ void TargetFinder::AddName(const std::string& address) {
     Put({.name = prefix, .problem = found.error()});
     return;
   }
-  for (const std::string& ip : found.value()) {
+  for (const std::string& ip : found.value())
     Put(TargetOf((ip.find(':') == std::string::npos ? ip : '[' + ip + ']') + ':' + port));
-  }
 }
 
 void TargetFinder::AddLocalJobs() {
@@ -130,13 +125,11 @@ void TargetFinder::AddLocalJobs() {
 
 std::vector<Target> TargetFinder::Find() {
   if (addresses_.empty()) AddLocalJobs();
-  for (const std::string& address : addresses_) {
-    if (address.starts_with(kNamePrefix)) {
+  for (const std::string& address : addresses_)
+    if (address.starts_with(kNamePrefix))
       AddName(address);
-    } else {
+    else
       Put(TargetOf(address));
-    }
-  }
   return found_;
 }
 

@@ -40,11 +40,10 @@ std::map<std::string, dev_t> MountsInMemory(std::string_view text) {
     const dev_t device = DeviceOf(NextWord(line));
     NextWord(line);  // the directory that is mounted
     std::string point = UnescapedPath(NextWord(line));
-    if (NextWord(type_on) != "tmpfs") {
+    if (NextWord(type_on) != "tmpfs")
       mounts.erase(point);  // hidden
-    } else if (mounts.size() < kMostMounts || mounts.contains(point)) {
+    else if (mounts.size() < kMostMounts || mounts.contains(point))
       mounts.insert_or_assign(std::move(point), device);
-    }
   }
   return mounts;
 }
@@ -74,16 +73,16 @@ void FullFilesystems::Ask() {
       answers->is_full[point] = free >= 0 && free <= kFull;
     }
     const MutexLock lock(answers->mutex);
-    std::erase_if(answers->is_full, [&](const auto& answer) { return !mounts.contains(answer.first); });
+    std::erase_if(
+        answers->is_full, [&](const auto& answer) { return !mounts.contains(answer.first); });
   });
 }
 
 std::vector<std::string> FullFilesystems::Find() const {
   std::vector<std::string> full;
   const MutexLock lock(answers_->mutex);
-  for (const auto& [point, is_full] : answers_->is_full) {
+  for (const auto& [point, is_full] : answers_->is_full)
     if (is_full) full.push_back(point);
-  }
   return full;
 }
 

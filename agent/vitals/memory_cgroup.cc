@@ -35,9 +35,8 @@ const CgroupLevels& MemoryCgroups::Of(std::string_view who) {
 
 std::optional<uint64_t> MemoryCgroups::Kills(const std::string& cgroup) {
   if (cgroup.empty()) return std::nullopt;
-  for (const char* file : {"/memory.events.local", "/memory.events", "/memory.oom_control"}) {
+  for (const char* file : {"/memory.events.local", "/memory.events", "/memory.oom_control"})
     if (const auto kills = NumberOf(files_.Read(cgroup + file), "oom_kill")) return kills;
-  }
   return std::nullopt;
 }
 
@@ -50,9 +49,8 @@ std::optional<MemoryCgroups::Limit> MemoryCgroups::LimitOf(const CgroupLevels& l
     const bool is_version_1 = text.empty();
     if (is_version_1) text = files_.Read(level + "/memory.limit_in_bytes");
     const auto bytes = LeadingNumber(text);
-    if (bytes && *bytes < kNoLimit && (!lowest || *bytes < lowest->bytes)) {
+    if (bytes && *bytes < kNoLimit && (!lowest || *bytes < lowest->bytes))
       lowest = {.bytes = *bytes, .cgroup = NameOf(level, is_version_1)};
-    }
   }
   return lowest;
 }

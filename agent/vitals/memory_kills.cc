@@ -31,13 +31,15 @@ bool MemoryKills::Take(const std::string& source, TimePoint now) {
 }
 
 void MemoryKills::DropBefore(TimePoint time) {
-  std::erase_if(counts_, [&](const auto& count) {
-    const auto noted = noted_.find(count.first);
-    if (noted != noted_.end() && noted->second >= time) return false;
-    waiting_.erase(count.first);
-    noted_.erase(count.first);
-    return true;
-  });
+  std::erase_if(
+      counts_,
+      [&](const auto& count) {
+        const auto noted = noted_.find(count.first);
+        if (noted != noted_.end() && noted->second >= time) return false;
+        waiting_.erase(count.first);
+        noted_.erase(count.first);
+        return true;
+      });
 }
 
 }  // namespace persia::agent

@@ -100,13 +100,11 @@ std::string Shorten(std::string_view text) {
     left -= std::min(left, part.size());
   }
   std::string lines;
-  for (const std::string& part : kept) {
-    if (!part.empty()) {
+  for (const std::string& part : kept)
+    if (!part.empty())
       lines += part;
-    } else if (!lines.ends_with(kLeftOut)) {
+    else if (!lines.ends_with(kLeftOut))
       lines += kLeftOut;
-    }
-  }
   return lines;
 }
 
@@ -177,16 +175,14 @@ void StackFiles::RemoveOrphans() {
     uint32_t pid = 0;
     uint64_t start_ticks = 0;
     if (!ParseNumber(text.substr(0, dash), pid)) continue;
-    if (text.ends_with(kSegmentSuffix)) {
+    if (text.ends_with(kSegmentSuffix))
       with_segment.insert(pid);  // its end will be told
-    } else if (text.ends_with(kSuffix) &&
-               ParseNumber(text.substr(dash + 1, text.size() - kSuffix.size() - dash - 1), start_ticks)) {
+    else if (text.ends_with(kSuffix) &&
+             ParseNumber(text.substr(dash + 1, text.size() - kSuffix.size() - dash - 1), start_ticks))
       found.emplace_back(pid, start_ticks);
-    }
   }
-  for (const auto& [pid, start_ticks] : found) {
+  for (const auto& [pid, start_ticks] : found)
     if (!with_segment.contains(pid)) Remove(pid, start_ticks);
-  }
 }
 
 }  // namespace persia::agent

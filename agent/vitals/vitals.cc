@@ -87,9 +87,8 @@ void Vitals::Describe(std::vector<ProcessEnd>& ends, TimePoint now) {
     full = filesystems_.Find();  // in the collection before
     filesystems_.Ask();
     filesystems_.Await(kAnswerPatience);
-    for (const std::string& now_full : filesystems_.Find()) {
+    for (const std::string& now_full : filesystems_.Find())
       if (std::ranges::find(full, now_full) == full.end()) full.push_back(now_full);
-    }
   }
   for (ProcessEnd& end : ends) {
     Circumstances& about = end.about;

@@ -174,12 +174,12 @@ std::vector<size_t> FindApart(const RangeResult& result) {
   const double usual = numbers.empty() ? 0 : Median(numbers);
   const double far = std::max(kFar * usual, kLeastFar * std::abs(middle));
   for (auto& [mean, line] : means) mean = std::abs(mean - middle);
-  std::erase_if(means, [&](const auto& each) { return !(each.first > far) || (are_odd && std::isinf(each.first)); });
+  std::erase_if(
+      means, [&](const auto& each) { return !(each.first > far) || (are_odd && std::isinf(each.first)); });
   std::ranges::stable_sort(means, std::ranges::greater(), [](const auto& each) { return each.first; });
   std::vector<size_t> apart;
-  for (const auto& [distance, line] : means) {
+  for (const auto& [distance, line] : means)
     if (apart.size() < kMaxApart) apart.push_back(line);
-  }
   return apart;
 }
 

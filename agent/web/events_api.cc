@@ -17,13 +17,11 @@ Result<EventLog::Filter> ParseFilter(std::string_view query) {
     if (name == "type") {
       filter.type = value;
     } else if (name == "since") {
-      if (!ParseNumber(value, filter.since_ms)) {
+      if (!ParseNumber(value, filter.since_ms))
         return Error{"since: " + Quoted(value) + " is not a number of milliseconds since 1970"};
-      }
     } else if (name == "limit") {
-      if (!ParseNumber(value, filter.limit) || filter.limit == 0 || filter.limit > kMaxLimit) {
+      if (!ParseNumber(value, filter.limit) || filter.limit == 0 || filter.limit > kMaxLimit)
         return Error{"limit: " + Quoted(value) + " is not a number from 1 to " + std::to_string(kMaxLimit)};
-      }
     } else {
       return Error{"unknown parameter " + Quoted(name) + " (since, type, limit)"};
     }

@@ -21,9 +21,7 @@ size_t BytesOf(const Layout& layout) {
   size_t bytes = sizeof(layout);
   for (const FamilyLayout& family : layout.families) {
     bytes += sizeof(family) + text(family.name) + text(family.help) + family.bounds.size() * sizeof(double);
-    for (const SeriesLayout& series : family.series) {
-      bytes += sizeof(series) + series.labels.bytes();
-    }
+    for (const SeriesLayout& series : family.series) bytes += sizeof(series) + series.labels.bytes();
   }
   return bytes;
 }

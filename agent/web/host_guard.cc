@@ -31,9 +31,8 @@ std::string Lower(std::string text) {
 
 // The value of the header, null if it is missing.
 std::optional<std::string_view> Find(const ServerRequest& request, std::string_view name) {
-  for (const auto& [key, value] : request.headers) {
+  for (const auto& [key, value] : request.headers)
     if (Lower(key) == name) return value;
-  }
   return std::nullopt;
 }
 
@@ -55,19 +54,21 @@ std::optional<std::string> ParseHost(std::string_view text) {
 
 // Browsers write an address with four decimal parts, and no top-level domain is a number.
 bool IsAddress(std::string_view host) {
-  return host.find(':') != std::string_view::npos || std::ranges::all_of(host, [](char c) { return IsDigit(c) || c == '.'; });
+  return host.find(':') != std::string_view::npos || std::ranges::all_of(
+                                                         host, [](char c) { return IsDigit(c) || c == '.'; });
 }
 
 bool IsBrowser(const ServerRequest& request) {
   return Lower(request.HeaderList("Accept-Encoding")).find("deflate") != std::string::npos ||
          request.Header("User-Agent").starts_with("Mozilla/") ||
-         std::ranges::any_of(kHeadersOfBrowsers, [&](const char* name) { return Find(request, name).has_value(); });
+         std::ranges::any_of(
+             kHeadersOfBrowsers, [&](const char* name) { return Find(request, name).has_value(); });
 }
 
 bool IsExternal(const std::string& host, const std::vector<std::string>& external_hosts) {
-  return std::ranges::any_of(external_hosts, [&](const std::string& external) {
-    return external.starts_with('.') ? host.ends_with(external) : host == external;
-  });
+  return std::ranges::any_of(
+      external_hosts,
+      [&](const std::string& external) { return external.starts_with('.') ? host.ends_with(external) : host == external; });
 }
 
 ServerResponse Misdirected(std::string_view host) {
@@ -101,9 +102,8 @@ HostGuard::HostGuard(std::function<std::vector<std::string>()> own_names)
 std::optional<ServerResponse> HostGuard::RefuseHost(const ServerRequest& request,
                                                     const std::vector<std::string>& external_hosts) {
   const auto is_host = [](const auto& header) { return Lower(header.first) == "host"; };
-  if (std::ranges::count_if(request.headers, is_host) > 1) {
+  if (std::ranges::count_if(request.headers, is_host) > 1)
     return ServerResponse{.status = 400, .body = "The request has two Host headers.\n"};
-  }
   const std::string_view text = request.Header("Host");
   if (text.empty()) return std::nullopt;
   const auto host = ParseHost(text);

@@ -89,9 +89,8 @@ std::string PlaceText(const std::vector<Identity>& ranks) {
 
 Reason Lost(std::string text, const std::vector<Identity>& ranks) {
   Reason reason{"lost", std::move(text)};
-  if (ranks.size() == 1 && !PlaceText(ranks).empty()) {
+  if (ranks.size() == 1 && !PlaceText(ranks).empty())
     reason.worker = {LabelValueOf(ranks.front(), "role"), LabelValueOf(ranks.front(), "instance"), "0"};
-  }
   return reason;
 }
 

@@ -165,9 +165,8 @@ Json InfinibandJson(const Reading& reading) {
   if (ports == 0) return {};
   MaybeNumber errors;
   for (const char* const family : {"persia_infiniband_link_downed_total", "persia_infiniband_link_error_recovery_total",
-                                   "persia_infiniband_port_receive_errors_total", "persia_infiniband_symbol_error_total"}) {
+                                   "persia_infiniband_port_receive_errors_total", "persia_infiniband_symbol_error_total"})
     if (const auto rate = reading.Rate(family)) errors = errors.value_or(0) + *rate;
-  }
   return {{"ports", ports},
           {"active_ports", active},
           {"receive_bytes_per_second", NumberOrNull(reading.Rate("persia_infiniband_port_data_received_bytes_total"))},

@@ -60,7 +60,8 @@ std::optional<Progress> ProgressOf(std::span<const History::Entry> history, bool
   const Snapshot& newest = *history.back().snapshot;
   const auto ended = EndedRanks(newest);
   const auto of_running = [&ended](RankValues values) {
-    std::erase_if(values, [&ended](const auto& value) { return ended.contains(value.first); });
+    std::erase_if(
+        values, [&ended](const auto& value) { return ended.contains(value.first); });
     return values;
   };
   const auto rates = [&](const char* counter) {
@@ -76,18 +77,16 @@ std::optional<Progress> ProgressOf(std::span<const History::Entry> history, bool
                     .samples_per_second = TotalRate(rates(kSampleCounter)),
                     .tokens_per_second = TotalRate(rates(kTokenCounter))};
   AddEnd(all_ended ? all_planned : of_running(all_planned), steps, is_over ? RankValues() : step_rates, progress);
-  if (!progress.step && !steps.empty()) {
+  if (!progress.step && !steps.empty())
     progress.step = std::ranges::min_element(steps, {}, [](const auto& step) { return step.second; })->second;
-  }
   const bool is_known = progress.steps_per_second || progress.samples_per_second || progress.tokens_per_second || progress.step;
   return is_known ? std::optional(progress) : std::nullopt;
 }
 
 void StandStill(std::optional<Progress>& progress, std::optional<Throughput>& throughput) {
   if (progress) {
-    for (auto* rate : {&progress->steps_per_second, &progress->samples_per_second, &progress->tokens_per_second}) {
+    for (auto* rate : {&progress->steps_per_second, &progress->samples_per_second, &progress->tokens_per_second})
       if (*rate) *rate = 0;
-    }
     progress->remaining_seconds.reset();
   }
   if (!throughput) return;

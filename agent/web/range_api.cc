@@ -59,20 +59,17 @@ Status Set(RangeQuery& query, bool& bands, const std::string& name, const std::s
     if (!ParseQuantiles(value, query.quantiles)) return Wrong(name, value, "1 to 8 numbers from 0 to 1, separated by commas");
   } else if (name == "start" || name == "end") {
     int64_t time = 0;
-    if (!ParseNumber(value, time) || time < 0 || time > kMaxTimeMs) {
+    if (!ParseNumber(value, time) || time < 0 || time > kMaxTimeMs)
       return Wrong(name, value, "a number of milliseconds since 1970");
-    }
     (name == "start" ? query.start_ms : query.end_ms) = time;
   } else if (name == "step") {
     double seconds = 0;
-    if (!ParseNumber(value, seconds) || !(seconds >= 0.1 && seconds <= 86400)) {
+    if (!ParseNumber(value, seconds) || !(seconds >= 0.1 && seconds <= 86400))
       return Wrong(name, value, "a number of seconds from 0.1 to 86400");
-    }
     query.step_ms = std::llround(seconds * 1000);
   } else if (name == "limit") {
-    if (!ParseNumber(value, query.limit) || query.limit == 0 || query.limit > kMaxLabelSets) {
+    if (!ParseNumber(value, query.limit) || query.limit == 0 || query.limit > kMaxLabelSets)
       return Wrong(name, value, "a number from 1 to " + std::to_string(kMaxLabelSets));
-    }
   } else if (name.starts_with(kMatch)) {
     query.match.emplace_back(name.substr(kMatch.size()), value);
   } else {
@@ -108,18 +105,16 @@ Json BandJson(const Band& band) {
 JsonAnswer AnswerRange(std::string_view text, const std::vector<History::Entry>& entries, const Snapshot* newest) {
   RangeQuery query;
   bool has_bands = false;
-  for (const auto& [name, value] : ParseParameters(text)) {
+  for (const auto& [name, value] : ParseParameters(text))
     if (const Status status = Set(query, has_bands, name, value); !status.ok()) return RefuseWith(400, status.error());
-  }
   if (has_bands) {
     query.limit = kMaxLabelSetsOfBands;
     query.max_numbers = kMaxNumbersOfBands;
   }
   if (query.family.empty()) return RefuseWith(400, "name: missing; /api/v1/metadata lists the families");
   const RangeResult result = Evaluate(query, entries, newest);
-  if (!result.known) {
+  if (!result.known)
     return RefuseWith(404, "name: no family \"" + query.family.substr(0, 200) + "\", neither now nor in the history");
-  }
   if (!result.error.empty()) return RefuseWith(400, "\"" + query.family + "\": " + result.error);
   Json answer = {
       {"name", query.family},        {"type", TypeName(result.type)}, {"as", kAsNames[static_cast<size_t>(result.as)]},
@@ -134,9 +129,8 @@ JsonAnswer AnswerRange(std::string_view text, const std::vector<History::Entry>&
     answer["not_finite"] = bands.not_finite;
     shown = std::move(bands.shown);
   }
-  for (const size_t line : shown) {
+  for (const size_t line : shown)
     answer["series"].push_back(LineJson(result.series[line], std::ranges::find(apart, line) != apart.end()));
-  }
   return AnswerWith(answer);
 }
 

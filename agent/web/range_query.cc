@@ -26,10 +26,12 @@ Labels AllLabels(const Identity& identity, const SeriesLayout& series) {
 }
 
 bool Matches(const RangeQuery& query, const Identity& identity, const Labels& labels) {
-  return std::all_of(query.match.begin(), query.match.end(), [&](const auto& wanted) {
-    return wanted.first == "job" ? wanted.second == identity.job
-                                 : std::find(labels.begin(), labels.end(), wanted) != labels.end();
-  });
+  return std::all_of(
+      query.match.begin(), query.match.end(),
+      [&](const auto& wanted) {
+        return wanted.first == "job" ? wanted.second == identity.job
+                                     : std::find(labels.begin(), labels.end(), wanted) != labels.end();
+      });
 }
 
 // The label sets of a family (of histograms: with its bounds), and the position of each in the entries' layouts. Those of the
@@ -105,9 +107,7 @@ class Increases {
       present_[e] = values != nullptr;
       if (values == nullptr) continue;
       const bool reset = !last.empty() && CountOf(family, values) < CountOf(family, last.data());
-      for (size_t i = 0; !last.empty() && i < width_; ++i) {
-        now[i] += reset ? values[i] : values[i] - last[i];
-      }
+      for (size_t i = 0; !last.empty() && i < width_; ++i) now[i] += reset ? values[i] : values[i] - last[i];
       last.assign(values, values + width_);
     }
   }
@@ -115,9 +115,7 @@ class Increases {
   [[nodiscard]] bool IsPresent(size_t entry) const { return present_[entry]; }
   [[nodiscard]] std::vector<double> Between(size_t from, size_t to) const {
     std::vector<double> out(width_);
-    for (size_t i = 0; i < width_; ++i) {
-      out[i] = sums_[to * width_ + i] - sums_[from * width_ + i];
-    }
+    for (size_t i = 0; i < width_; ++i) out[i] = sums_[to * width_ + i] - sums_[from * width_ + i];
     return out;
   }
 
@@ -202,9 +200,9 @@ class Evaluation {
         AddLine(index, {}, [&](size_t, size_t to) { return ValueAt(index, to, 0); });
         AddNotFinite(index, result_.series.back());
       } else if (of_summary) {
-        for (size_t i = 0; i < family_.bounds.size(); ++i) {
-          AddLine(index, family_.bounds[i], [&](size_t, size_t to) { return ValueAt(index, to, 2 + i); });
-        }
+        for (size_t i = 0; i < family_.bounds.size(); ++i)
+          AddLine(
+              index, family_.bounds[i], [&](size_t, size_t to) { return ValueAt(index, to, 2 + i); });
       } else {
         AddWindowed(index);
       }
@@ -296,9 +294,8 @@ double QuantileBound(double q, const std::vector<double>& bounds, const double* 
 RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>& entries, const Snapshot* newest) {
   RangeResult result;
   std::span<const FamilyLayout> families;  // several of a histogram with several bounds
-  for (auto entry = entries.rbegin(); entry != entries.rend() && families.empty(); ++entry) {
+  for (auto entry = entries.rbegin(); entry != entries.rend() && families.empty(); ++entry)
     families = FamiliesNamed(*entry->snapshot->layout, query.family);
-  }
   const bool in_history = !families.empty();
   if (families.empty() && newest != nullptr) families = FamiliesNamed(*newest->layout, query.family);
   if (families.empty()) return result;
@@ -310,19 +307,17 @@ RangeResult Evaluate(const RangeQuery& query, const std::vector<History::Entry>&
   result.start_ms = query.start_ms.value_or(entries.empty() ? end_ms : entries.front().unix_ms);
   const int64_t span = end_ms - result.start_ms;
   result.step_ms = query.step_ms.value_or(std::max<int64_t>({span / 240, MeanInterval(entries), 1}));
-  if (span < 0) {
+  if (span < 0)
     result.error = "the end is before the start";
-  } else if (span / result.step_ms >= static_cast<int64_t>(kMaxPoints)) {
+  else if (span / result.step_ms >= static_cast<int64_t>(kMaxPoints))
     result.error = "more than " + std::to_string(kMaxPoints) + " points: use a longer step or a shorter span";
-  }
   if (!result.error.empty()) return result;
   // The last point is at the end exactly; the start moves to a multiple of the step before it.
   result.points = static_cast<size_t>(span / result.step_ms) + 1;
   result.start_ms = end_ms - static_cast<int64_t>(result.points - 1) * result.step_ms;
   size_t limit = query.limit;
-  for (const FamilyLayout& family : families) {
+  for (const FamilyLayout& family : families)
     if (in_history && result.error.empty()) limit -= Evaluation(query, limit, entries, family, result).Run();
-  }
   return result;
 }
 

@@ -38,9 +38,8 @@ std::string_view ContentOf(std::string_view name) {
 }
 
 void ReplaceAll(std::string& text, std::string_view what, std::string_view by) {
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
     text.replace(at, what.size(), by);
-  }
 }
 
 std::string Script(std::string_view attributes, std::string_view content) {
@@ -99,11 +98,10 @@ std::string Answers(const AgentStatus& status, const std::vector<History::Entry>
     AppendMember(series, family.name, AnswerSeries(name + "&limit=50", newest).body);
     const bool has_bands = HasBands(FamiliesNamed(*newest->layout, family.name));
     const std::string range = AnswerRange(name + (has_bands ? bands : lines), entries, newest).body;
-    if (ranges.size() + series.size() + range.size() <= max_bytes) {
+    if (ranges.size() + series.size() + range.size() <= max_bytes)
       AppendMember(ranges, family.name, range);
-    } else {
+    else
       ++left_out;
-    }
   }
   std::string all = "{";
   AppendMember(all, "status", AnswerStatus(status, newest, now).body);

@@ -29,9 +29,8 @@ std::string ComparedText(const Throughput::Slowest& slowest) {
 // The rank that the others wait for says more than that it, or the job, hangs.
 std::vector<Reason> ReasonsOfRunningJob(const AgentStatus& status) {
   std::vector<Reason> hangs;
-  for (const auto& [verdict, since] : status.ranks->awaited) {
+  for (const auto& [verdict, since] : status.ranks->awaited)
     hangs.push_back({"hung", SentenceOf(verdict), MainProcessOf(verdict.identity), since});
-  }
   hangs.resize(std::min(hangs.size(), HealthReport::kMaxReasons));
   std::vector<Reason> reasons;
   for (const Reason& reason : status.health->reasons) {
@@ -72,9 +71,11 @@ std::vector<Reason> SlowRanks(const AgentStatus& status) {
 
 // The ranks that live, by their states.
 size_t RanksIn(const HealthReport& health, std::initializer_list<WorkerState> states) {
-  return static_cast<size_t>(std::ranges::count_if(health.workers, [&](const auto& worker) {
-    return IsRankPlace(worker.first) && std::ranges::find(states, worker.second.state) != states.end();
-  }));
+  return static_cast<size_t>(std::ranges::count_if(
+      health.workers,
+      [&](const auto& worker) {
+        return IsRankPlace(worker.first) && std::ranges::find(states, worker.second.state) != states.end();
+      }));
 }
 
 size_t RunningRanks(const HealthReport& health) {
@@ -110,9 +111,8 @@ std::string TitleOf(const HealthReport& health) {
 std::vector<Reason> ReasonsOf(const AgentStatus& status) {
   const bool is_over = IsOver(*status.health);
   std::vector<Reason> reasons = is_over ? status.health->reasons : ReasonsOfRunningJob(status);
-  for (const auto& [first, others] : status.not_finite->families) {
+  for (const auto& [first, others] : status.not_finite->families)
     reasons.push_back({"not_finite", SentenceOf(first, others), MainProcessOf(first.identity), first.since});
-  }
   if (!is_over) std::ranges::move(SlowRanks(status), std::back_inserter(reasons));
   std::ranges::copy(status.losses, std::back_inserter(reasons));
   return reasons;
@@ -136,9 +136,8 @@ std::string SituationOf(const AgentStatus& status) {
     const bool any = std::ranges::any_of(health.workers, [](const auto& worker) { return IsRankPlace(worker.first); });
     return any ? "no rank is up" : "no rank has started yet";
   }
-  if (const size_t idle = RanksIn(health, {WorkerState::kIdle}); idle > 0) {
+  if (const size_t idle = RanksIn(health, {WorkerState::kIdle}); idle > 0)
     return "none died or hangs; " + OfRanks(idle, all) + " idle: no change of their metrics for a minute or longer";
-  }
   const size_t starting = RanksIn(health, {WorkerState::kStarting});
   return starting > 0 ? OfRanks(starting, all) + " starting" : "all workers are well";
 }
@@ -160,17 +159,15 @@ std::string ComparisonOf(const AgentStatus& status) {
     return LabelValueOf(slow.identity, "instance") + " is slower " + InPhase(slow.phase) + ", by " +
            std::to_string(std::lround(100 * share)) + " % of a step";
   }
-  if (status.throughput && status.throughput->slowest) {
+  if (status.throughput && status.throughput->slowest)
     return status.throughput->slowest->instance + " is slower: " + ComparedText(*status.throughput->slowest);
-  }
   // Ranks that meet at each step are judged by what their steps consist of.
   size_t judged = 0;
   bool is_undecided = false;
   for (const StragglerJudge::Judged& role : status.ranks->judged) {
     if (role.ranks < 2) continue;
-    if (role.measured < role.needed) {
+    if (role.measured < role.needed)
       return "measuring the ranks, " + std::to_string(role.measured) + " of " + std::to_string(role.needed) + " steps";
-    }
     judged += role.ranks;
     is_undecided = is_undecided || role.is_undecided;
   }

@@ -27,9 +27,8 @@ constexpr size_t kMaxWords = 16;
 std::string_view TableOf(std::string_view family) {
   for (const catalog::Entry* entry : catalog::kEntries) {
     const bool is_gauge = entry->type == catalog::Type::kTimeCost && family.ends_with("_sec");
-    if (entry->name == (is_gauge ? family.substr(0, family.size() - 4) : family)) {
+    if (entry->name == (is_gauge ? family.substr(0, family.size() - 4) : family))
       return entry->table == catalog::Table::kAccuracy ? "accuracy" : "efficiency";
-    }
   }
   return "";
 }
@@ -76,9 +75,8 @@ JsonAnswer AnswerSearch(std::string_view query, const Snapshot* newest) {
     text = value;
   }
   const std::vector<std::string> words = SplitWords(text);
-  if (words.empty() || words.size() > kMaxWords) {
+  if (words.empty() || words.size() > kMaxWords)
     return RefuseWith(400, "q: \"" + text.substr(0, 200) + "\" is not 1 to " + std::to_string(kMaxWords) + " words");
-  }
   Json found = Json::array();
   if (newest != nullptr) {
     const Layout& layout = *newest->layout;
@@ -108,9 +106,8 @@ JsonAnswer AnswerMetadata(const Snapshot* newest) {
     size_t count = 0;
     for (; at != all.end() && at->name == family.name; ++at) {  // histograms of several bounds are one family
       count += at->series.size();
-      for (const SeriesLayout& series : at->series) {
+      for (const SeriesLayout& series : at->series)
         ForEachLabel(*newest, series, [&](std::string_view name, std::string_view) { labels.insert(name); });
-      }
     }
     families.push_back({{"name", family.name},
                         {"type", TypeName(family.type)},
@@ -127,15 +124,13 @@ JsonAnswer AnswerMetadata(const Snapshot* newest) {
 JsonAnswer AnswerSeries(std::string_view query, const Snapshot* newest) {
   std::string wanted;
   size_t limit = kDefaultSeries;
-  for (const auto& [name, value] : ParseParameters(query)) {
-    if (name == "name") {
+  for (const auto& [name, value] : ParseParameters(query))
+    if (name == "name")
       wanted = value;
-    } else if (name != "limit") {
+    else if (name != "limit")
       return RefuseWith(400, "unknown parameter \"" + name.substr(0, 200) + "\" (name, limit)");
-    } else if (!ParseNumber(value, limit) || limit == 0 || limit > kMaxSeries) {
+    else if (!ParseNumber(value, limit) || limit == 0 || limit > kMaxSeries)
       return RefuseWith(400, "limit: \"" + value.substr(0, 200) + "\" is not a number from 1 to " + std::to_string(kMaxSeries));
-    }
-  }
   if (wanted.empty()) return RefuseWith(400, "name: missing; /api/v1/metadata lists the families");
   if (newest != nullptr) {
     size_t count = 0;

@@ -63,11 +63,10 @@ std::map<WorkerKey, Worker> WorkersIn(const Snapshot& snapshot) {
       if (IsAbsent(value) || process.empty()) continue;
       const Labels& identity = snapshot.layout->identities[series.identity].labels;
       Worker& worker = workers[{LabelValue(identity, "role"), LabelValue(identity, "instance"), process}];
-      if (name == "last_exit_info") {
+      if (name == "last_exit_info")
         worker.last_exit = LabelValue(series.labels, "reason");
-      } else {
+      else
         worker.values.emplace(name, value);
-      }
     }
   }
   return workers;
@@ -187,9 +186,8 @@ Json AttemptJson(const std::optional<RunAttempt>& attempt) {
 
 Json StandstillJson(const RankReport& ranks) {
   Json longest;
-  for (const RankReport::Standstill& role : ranks.standstills) {
+  for (const RankReport::Standstill& role : ranks.standstills)
     if (longest.is_null() || Seconds(role.unmoved) > longest) longest = Seconds(role.unmoved);
-  }
   return longest;
 }
 
@@ -210,9 +208,8 @@ Json HealthJson(const AgentStatus& status, const std::vector<HealthReport::Reaso
 Json ThroughputJson(const std::optional<Throughput>& throughput) {
   if (!throughput) return {};
   Json slowest;
-  if (const auto& rank = throughput->slowest) {
+  if (const auto& rank = throughput->slowest)
     slowest = {{"role", rank->role}, {"instance", rank->instance}, {"now", rank->now}, {"median", rank->median}};
-  }
   return {{"name", throughput->name}, {"now", throughput->now}, {"last_10m", throughput->last_10m}, {"slowest", slowest}};
 }
 

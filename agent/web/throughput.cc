@@ -52,9 +52,8 @@ const FamilyLayout* ProgressIn(const Snapshot& newest) {
 }
 
 std::map<Rank, double> CountsIn(const Snapshot& snapshot, const std::string& name) {
-  for (const FamilyLayout& family : snapshot.layout->families) {
+  for (const FamilyLayout& family : snapshot.layout->families)
     if (family.name == name && family.type == MetricType::kCounter) return CountsOf(snapshot, family);
-  }
   return {};
 }
 

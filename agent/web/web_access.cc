@@ -47,11 +47,10 @@ std::shared_ptr<PasswordCheck> WebAccess::Current() {
     error_ = Apply(text_);
   }
   const std::string& error = text.ok() ? error_ : text.error();
-  if (error.empty()) {
+  if (error.empty())
     log_.Recovered("web_config_file \"" + file_.path() + "\" is valid again and in use");
-  } else {
+  else
     log_.Bad(error, error + "; the users stay as they were");
-  }
   return check_;
 }
 
@@ -66,12 +65,10 @@ std::string WebAccess::Apply(const std::string& text) {
   const WebConfig config = ParseWebConfig(file_.path(), text, TlsFiles::kLeave);
   if (!config.errors.empty()) return config.errors.front();
   // The file may be half written: its users must not disappear.
-  if (config.users.empty() && !users_.empty()) {
+  if (config.users.empty() && !users_.empty())
     return "web_config_file \"" + file_.path() + "\" names no users any more; restart the agent to allow everyone";
-  }
-  if (config.tls != tls_) {
+  if (config.tls != tls_)
     LogWarning("web.config", "tls_server_config in \"" + file_.path() + "\" has changed; restart the agent to apply it");
-  }
   if (config.users != users_) {
     SetUsers(config.users);
     LogInfo("web.config", "web_config_file \"" + file_.path() + "\" has changed: its users are in use now");

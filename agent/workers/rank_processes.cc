@@ -41,11 +41,13 @@ nanoseconds BirthOf(uint64_t birth_unix_ns, nanoseconds began) {
 
 // Before the second look, nothing tells whether a gauge has changed.
 bool HasChanged(const SegmentReader& reader) {
-  return reader.changes() > 0 || std::ranges::any_of(reader.series(), [&](const SegmentSeries& series) {
-           const SegmentFamily& family = reader.families()[series.record.family];
-           const bool counts = family.kind == metrics::segment::Kind::kCounter && !family.clock;
-           return counts && reader.values().wholes[series.whole] > 0;
-         });
+  return reader.changes() > 0 || std::ranges::any_of(
+                                     reader.series(),
+                                     [&](const SegmentSeries& series) {
+                                       const SegmentFamily& family = reader.families()[series.record.family];
+                                       const bool counts = family.kind == metrics::segment::Kind::kCounter && !family.clock;
+                                       return counts && reader.values().wholes[series.whole] > 0;
+                                     });
 }
 
 }  // namespace

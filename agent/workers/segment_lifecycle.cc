@@ -34,13 +34,11 @@ void SegmentLifecycle::Read(const CollectTime& now) {
 
 bool SegmentLifecycle::OpenMore() {
   just_folded_.clear();
-  for (Segment& segment : segments_) {
+  for (Segment& segment : segments_)
     if (!segment.alive) segment.reader->Release();  // unmaps and closes it
-  }
   std::vector<SegmentDirectory::File> waiting;
-  for (const auto& [name, file] : files_) {
+  for (const auto& [name, file] : files_)
     if (file.Waits()) waiting.push_back({name, file.id});
-  }
   if (waiting.empty()) return false;
   NumberSegments();
   const size_t before = segments_.size();
@@ -68,9 +66,7 @@ void SegmentLifecycle::DropFolded() {
 void SegmentLifecycle::List() {
   // Other files are tried again, or removed.
   if (listed_all_ && files_.empty() && removed_.empty() && directory_.IsUnchanged()) return;
-  for (Segment& segment : segments_) {
-    segment.is_in_directory = false;
-  }
+  for (Segment& segment : segments_) segment.is_in_directory = false;
   const SegmentDirectory::Listing listing = directory_.List();
   listed_all_ = listing.complete;
   if (!listing.error.empty()) {
@@ -79,9 +75,7 @@ void SegmentLifecycle::List() {
     return;
   }
   std::multimap<std::pair<dev_t, ino_t>, Segment*> by_inode;
-  for (Segment& segment : segments_) {
-    by_inode.emplace(std::pair(segment.file.device, segment.file.inode), &segment);
-  }
+  for (Segment& segment : segments_) by_inode.emplace(std::pair(segment.file.device, segment.file.inode), &segment);
   // Unknown files are opened after this loop: Replaces() needs is_in_directory of all segments.
   std::vector<const SegmentDirectory::File*> unknown;
   std::set<std::string> names;
@@ -100,9 +94,7 @@ void SegmentLifecycle::List() {
       unknown.push_back(&file);
     }
   }
-  if (listing.complete) {
-    std::erase_if(files_, [&](const auto& named) { return !names.contains(named.first); });
-  }
+  if (listing.complete) std::erase_if(files_, [&](const auto& named) { return !names.contains(named.first); });
   NumberSegments();
   for (const SegmentDirectory::File* file : unknown) {
     const auto known = files_.find(file->name);
@@ -117,9 +109,7 @@ void SegmentLifecycle::List() {
 
 void SegmentLifecycle::NumberSegments() {
   numbers_.clear();
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    numbers_.emplace(segments_[i].reader->id(), i);
-  }
+  for (size_t i = 0; i < segments_.size(); ++i) numbers_.emplace(segments_[i].reader->id(), i);
 }
 
 // The kernel drops the lock of a writer with its memory map. A reader of /proc/PID/smaps_rollup keeps the map for a moment
@@ -165,9 +155,8 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
     return;
   }
   files_.erase(file.name);
-  if (const auto position = options_.event_positions.find(id); position != options_.event_positions.end()) {
+  if (const auto position = options_.event_positions.find(id); position != options_.event_positions.end())
     opened.reader->events().StartAt(position->second);
-  }
   if (same_id != nullptr) {
     opened.was_alive |= same_id->was_alive;
     opened.instance = same_id->instance;
@@ -261,34 +250,29 @@ bool SegmentLifecycle::IsOfThisRun(const SegmentReader& reader) const {
 
 std::map<std::string, SegmentProblem> SegmentLifecycle::Refused() const {
   std::map<std::string, SegmentProblem> refused;
-  for (const auto& [name, file] : files_) {
+  for (const auto& [name, file] : files_)
     if (file.state == File::State::kRefused) refused.emplace(name, file.problem);
-  }
   return refused;
 }
 
 std::set<std::string> SegmentLifecycle::CountedFiles() const {
   std::set<std::string> counted;
-  for (const Segment& segment : segments_) {
+  for (const Segment& segment : segments_)
     if (IsOfThisRun(*segment.reader)) counted.insert(segment.name);
-  }
-  for (const auto& [name, file] : files_) {
+  for (const auto& [name, file] : files_)
     if (file.state == File::State::kFolded || file.problem.reason == "duplicate") counted.insert(name);
-  }
   return counted;
 }
 
 size_t SegmentLifecycle::other_runs() const {
-  return static_cast<size_t>(std::count_if(files_.begin(), files_.end(),
-                                           [](const auto& named) { return named.second.state == File::State::kOtherRun; }));
+  return static_cast<size_t>(std::count_if(
+      files_.begin(), files_.end(), [](const auto& named) { return named.second.state == File::State::kOtherRun; }));
 }
 
 void SegmentLifecycle::SetMaxBytes(uint64_t max_segment_bytes) {
   if (options_.access.max_bytes == max_segment_bytes) return;
   options_.access.max_bytes = max_segment_bytes;
-  for (auto& [name, file] : files_) {
-    file.retry = {};
-  }
+  for (auto& [name, file] : files_) file.retry = {};
 }
 
 }  // namespace persia::agent

@@ -41,13 +41,10 @@ void SegmentLifecycle::Retire() {
   just_folded_.clear();
   std::erase_if(segments_, [&](Segment& segment) {
     if (segment.alive) return false;
-    if (!segment.exit) {
-      segment.exit = segment.is_replaced ? std::string(kReplacedProgram) : exits_.ReasonOf(*segment.reader);
-    }
+    if (!segment.exit) segment.exit = segment.is_replaced ? std::string(kReplacedProgram) : exits_.ReasonOf(*segment.reader);
     if (IsOfThisRun(*segment.reader)) return false;
-    if (segment.is_in_directory) {
+    if (segment.is_in_directory)
       files_[segment.name] = {.state = File::State::kOtherRun, .id = segment.file, .segment_id = segment.reader->id()};
-    }
     return true;
   });
   if (ledger_.Retires()) {
@@ -58,23 +55,21 @@ void SegmentLifecycle::Retire() {
   if (ledger_.Retires()) {
     FoldEnded();
   } else {  // no state, or one that cannot be read yet: later, the fold does not report the end again
-    for (Segment& segment : segments_) {
+    for (Segment& segment : segments_)
       if (!segment.alive && segment.was_alive && segment.instance) TellEnd(segment);
-    }
   }
   NoteLiving();
   NoteSeen();
 }
 
 bool SegmentLifecycle::LacksMemory() const {
-  return std::ranges::any_of(files_,
-                             [](const auto& named) { return named.second.Waits() && named.second.problem.reason == "memory"; });
+  return std::ranges::any_of(
+      files_, [](const auto& named) { return named.second.Waits() && named.second.problem.reason == "memory"; });
 }
 
 void SegmentLifecycle::ReportWaiting() {
-  for (const auto& [name, file] : files_) {
+  for (const auto& [name, file] : files_)
     if (file.Waits()) ReportRefused(name, file.problem);
-  }
 }
 
 void SegmentLifecycle::Save() {
@@ -114,9 +109,8 @@ std::optional<ProcessEnd::TimePoint> SegmentLifecycle::LastSignOf(const Segment&
   const auto now_ms = static_cast<uint64_t>(duration_cast<milliseconds>(now_.wall.time_since_epoch()).count());
   const auto now_ns = static_cast<uint64_t>(duration_cast<nanoseconds>(now_.steady.time_since_epoch()).count());
   nanoseconds ago = nanoseconds::max();
-  for (const JobEvent& event : segment.last_events) {
+  for (const JobEvent& event : segment.last_events)
     if (event.unix_ms <= now_ms) ago = std::min<nanoseconds>(ago, milliseconds(now_ms - event.unix_ms));
-  }
   const uint64_t mark = segment.reader->clocks().LastMark();
   if (mark != 0 && mark <= now_ns) ago = std::min(ago, nanoseconds(now_ns - mark));
   if (ago >= now_.wall - read_before_) return std::nullopt;
@@ -164,9 +158,8 @@ void SegmentLifecycle::AssignOrdinals(Which which) {
     return true;
   });
   std::set<InstanceKey> ended_firsts;  // instances whose process with ordinal 0 has ended
-  for (const Segment& segment : segments_) {
+  for (const Segment& segment : segments_)
     if (!segment.alive && segment.instance && segment.ordinal == 0) ended_firsts.insert(*segment.instance);
-  }
   std::set<InstanceKey> begun;  // instances with a process that may be a successor
   for (Segment* segment : without) {
     const InstanceKey instance = InstanceOf(segment->reader->identity());
@@ -189,9 +182,7 @@ void SegmentLifecycle::ReleaseOrdinal(Segment& segment) {
 // An orphan's values come from the state until its segment is read. If no file can be its segment, it is folded.
 void SegmentLifecycle::SettleOrphans() {
   std::set<std::string> read;
-  for (const Segment& segment : segments_) {
-    read.insert(segment.reader->id());
-  }
+  for (const Segment& segment : segments_) read.insert(segment.reader->id());
   std::set<std::string> refused;  // ids and halves of ids
   bool any_may_be_its_own = false;
   for (const auto& [name, file] : files_) {
@@ -209,14 +200,11 @@ void SegmentLifecycle::SettleOrphans() {
       const auto orphan = ledger_.OrphanOf(id);
       if (!orphan || orphans_.contains(id)) continue;
       const InstanceKey instance = InstanceOf(*orphan->values.identity);
-      if (ordinals_.TryReserve(instance, orphan->values.ordinal)) {
+      if (ordinals_.TryReserve(instance, orphan->values.ordinal))
         orphans_.emplace(id, std::pair(instance, orphan->values.ordinal));
-      }
       continue;
     }
-    if (const auto reserved = orphans_.extract(id)) {
-      ordinals_.Release(reserved.mapped().first, reserved.mapped().second);
-    }
+    if (const auto reserved = orphans_.extract(id)) ordinals_.Release(reserved.mapped().first, reserved.mapped().second);
     adopted ? ledger_.Adopt(id) : ledger_.FoldOrphan(id, now_);
   }
   if (listed_all_) ForgetLost();
@@ -226,12 +214,8 @@ void SegmentLifecycle::SettleOrphans() {
 // its process would be counted again.
 void SegmentLifecycle::ForgetRemoved() {
   if (removed_.empty() || !directory_.SyncRemovals()) return;
-  for (const auto& [name, file] : files_) {
-    removed_.erase(file.segment_id);
-  }
-  for (const std::string& id : std::exchange(removed_, {})) {
-    ledger_.Forget(id);
-  }
+  for (const auto& [name, file] : files_) removed_.erase(file.segment_id);
+  for (const std::string& id : std::exchange(removed_, {})) ledger_.Forget(id);
 }
 
 // Ids whose files were not removed by this agent are kept, since the files may return; at most this many.
@@ -240,29 +224,22 @@ void SegmentLifecycle::ForgetLost() {
   std::vector<std::string> folded = ledger_.FoldedIds();
   if (folded.size() <= kMaxFolded) return;
   std::set<std::string> with_file;
-  for (const auto& [name, file] : files_) {
-    with_file.insert(file.segment_id);
-  }
+  for (const auto& [name, file] : files_) with_file.insert(file.segment_id);
   std::erase_if(folded, [&](const std::string& id) { return with_file.contains(id); });
-  for (size_t i = 0; i < folded.size() && i < kMaxFolded / 2; ++i) {
-    ledger_.Forget(folded[i]);
-  }
+  for (size_t i = 0; i < folded.size() && i < kMaxFolded / 2; ++i) ledger_.Forget(folded[i]);
 }
 
 std::vector<Ledger::Orphan> SegmentLifecycle::Orphans() const {
   std::vector<Ledger::Orphan> orphans;
-  for (const std::string& id : ledger_.Orphans()) {
+  for (const std::string& id : ledger_.Orphans())
     if (const auto orphan = ledger_.OrphanOf(id)) orphans.push_back(*orphan);
-  }
   return orphans;
 }
 
 void SegmentLifecycle::NoteLiving() {
   if (!ledger_.Retires()) return;
   // While an orphan is exposed, so are the ended processes of its instance: else the counts would fall.
-  for (const Ledger::Orphan& orphan : Orphans()) {
-    ledger_.processes().MarkSeen(InstanceOf(*orphan.values.identity), now_);
-  }
+  for (const Ledger::Orphan& orphan : Orphans()) ledger_.processes().MarkSeen(InstanceOf(*orphan.values.identity), now_);
   for (Segment& segment : segments_) {
     if (!segment.alive || !segment.instance) continue;
     ledger_.processes().MarkSeen(*segment.instance, now_);
@@ -290,44 +267,48 @@ void SegmentLifecycle::NoteSeen() {
 // another one still had stays exposed.
 void SegmentLifecycle::FoldEnded() {
   FoldEnded([](const Segment& segment) {
-    return std::ranges::any_of(segment.reader->series(), [](const auto& series) { return series.record.removed; });
+    return std::ranges::any_of(
+        segment.reader->series(), [](const auto& series) { return series.record.removed; });
   });
   FoldEnded([](const Segment& /*any*/) { return true; });
 }
 
 template <class Chosen>
 void SegmentLifecycle::FoldEnded(const Chosen& chosen) {
-  std::erase_if(segments_, [&](Segment& segment) {
-    if (segment.alive || !segment.instance || !chosen(segment)) return false;
-    const std::string& id = segment.reader->id();
-    const LastProcess process = LastProcessOf(*segment.reader);
-    const bool told = segment.exit || !exits_.MayLearnMore(process);
-    TellEnd(segment);
-    ledger_.Fold(segment.Values(), process, now_,
-                 told ? std::optional(segment.exit ? *segment.exit : kUnknownEnd) : std::nullopt);
-    if (told) {
-      if (!segment.is_replaced) exits_.Forget(process);
-    } else {
-      untold_.push_back({id, *segment.instance, segment.ordinal, process});
-    }
-    if (segment.is_in_directory) {
-      files_[segment.name] = {.state = File::State::kFolded, .id = segment.file, .segment_id = id};
-    }
-    if (told && !segment.exit) segment.exit = std::string(kUnknownEnd);
-    ReleaseOrdinal(segment);
-    just_folded_.push_back(std::move(segment));
-    return true;
-  });
+  std::erase_if(
+      segments_,
+      [&](Segment& segment) {
+        if (segment.alive || !segment.instance || !chosen(segment)) return false;
+        const std::string& id = segment.reader->id();
+        const LastProcess process = LastProcessOf(*segment.reader);
+        const bool told = segment.exit || !exits_.MayLearnMore(process);
+        TellEnd(segment);
+        ledger_.Fold(segment.Values(), process, now_,
+                     told ? std::optional(segment.exit ? *segment.exit : kUnknownEnd) : std::nullopt);
+        if (told) {
+          if (!segment.is_replaced) exits_.Forget(process);
+        } else {
+          untold_.push_back({id, *segment.instance, segment.ordinal, process});
+        }
+        if (segment.is_in_directory)
+          files_[segment.name] = {.state = File::State::kFolded, .id = segment.file, .segment_id = id};
+        if (told && !segment.exit) segment.exit = std::string(kUnknownEnd);
+        ReleaseOrdinal(segment);
+        just_folded_.push_back(std::move(segment));
+        return true;
+      });
 }
 
 void SegmentLifecycle::RemoveFolded() {
-  std::erase_if(files_, [&](const auto& named) {
-    const File& file = named.second;
-    if (file.state != File::State::kFolded || !ledger_.IsDurable(file.segment_id)) return false;
-    const auto removal = directory_.Remove(named.first, file.id);
-    if (removal == SegmentDirectory::Removal::kRemoved) removed_.insert(file.segment_id);
-    return removal != SegmentDirectory::Removal::kFailed;
-  });
+  std::erase_if(
+      files_,
+      [&](const auto& named) {
+        const File& file = named.second;
+        if (file.state != File::State::kFolded || !ledger_.IsDurable(file.segment_id)) return false;
+        const auto removal = directory_.Remove(named.first, file.id);
+        if (removal == SegmentDirectory::Removal::kRemoved) removed_.insert(file.segment_id);
+        return removal != SegmentDirectory::Removal::kFailed;
+      });
 }
 
 }  // namespace persia::agent

@@ -88,12 +88,9 @@ void SegmentSource::Retire() {
   // Ended processes first: if the series exceed a limit, those that are already exposed stay.
   inputs_ = ledger_.processes().Inputs(now_);
   const std::vector<Ledger::Orphan> orphans = lifecycle_.Orphans();
-  for (const Ledger::Orphan& orphan : orphans) {
-    inputs_.push_back(orphan.values);
-  }
-  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
+  for (const Ledger::Orphan& orphan : orphans) inputs_.push_back(orphan.values);
+  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments())
     if (lifecycle_.IsOfThisRun(*segment.reader)) inputs_.push_back(segment.Values());
-  }
   stats_ = {};
   stats_.orphans = orphans.size();
   CountSegments();
@@ -166,21 +163,16 @@ void SegmentSource::CountSegments() {
       ++stats_.other_run;
       continue;
     }
-    if (!IsOwn(segment)) {
-      ++(segment.alive ? stats_.live : stats_.dead);
-    }
+    if (!IsOwn(segment)) ++(segment.alive ? stats_.live : stats_.dead);
     stats_.bad += segment.problem ? 1 : 0;
     stats_.changes += segment.reader->changes();
     stats_.phases_run = stats_.phases_run || (segment.alive && segment.reader->clocks().AnyRuns());
     stats_.records_skipped += segment.reader->records_skipped();
   }
   stats_.other_run += lifecycle_.other_runs();
-  for (auto& [name, problem] : lifecycle_.Refused()) {
-    stats_.refused.push_back({directory_->path() + "/" + name, problem});
-  }
-  for (const Measurements& input : inputs_) {
+  for (auto& [name, problem] : lifecycle_.Refused()) stats_.refused.push_back({directory_->path() + "/" + name, problem});
+  for (const Measurements& input : inputs_)
     stats_.dropped = std::accumulate(std::begin(input.values->dropped), std::end(input.values->dropped), stats_.dropped);
-  }
   stats_.retired = ledger_.processes().processes();
   stats_.events_lost = events_lost_;
   stats_.retired_series_refused = ledger_.processes().series_refused();
@@ -200,9 +192,7 @@ void SegmentSource::ReadEvents(SegmentLifecycle::Segment& segment) {
   events_lost_ += segment.reader->events().lost() - lost;
   const SegmentIdentity& process = segment.reader->identity();
   const Identity identity = ProcessIdentity(process.role, process.replica, merger_->rules());
-  for (size_t i = before; i < events_.size(); ++i) {
-    events_[i].identity = identity;
-  }
+  for (size_t i = before; i < events_.size(); ++i) events_[i].identity = identity;
   KeepLast(std::span(events_).subspan(before), segment.last_events);
 }
 
@@ -218,11 +208,9 @@ std::shared_ptr<const Snapshot> SegmentSource::Expose(const OwnSnapshots& own) {
 
 std::map<std::string, uint64_t> SegmentSource::EventPositions() const {
   std::map<std::string, uint64_t> tickets;
-  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
-    if (!segment.reader->released() && segment.reader->events().next() > 0) {
+  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments())
+    if (!segment.reader->released() && segment.reader->events().next() > 0)
       tickets.emplace(segment.reader->id(), segment.reader->events().next());
-    }
-  }
   return tickets;
 }
 
@@ -282,9 +270,7 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
                           .last_change = process.last_change});
   }
   std::set<std::pair<InstanceKey, uint32_t>> untold;
-  for (const SegmentLifecycle::Untold& process : lifecycle_.untold()) {
-    untold.emplace(process.instance, process.ordinal);
-  }
+  for (const SegmentLifecycle::Untold& process : lifecycle_.untold()) untold.emplace(process.instance, process.ordinal);
   for (const auto& [key, instance] : retired.instances()) {
     if (!retired.IsShown(key, now_)) continue;
     for (const auto& [ordinal, last] : instance.last_ends) {
@@ -309,9 +295,8 @@ void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
 }
 
 void SegmentSource::ListRankProcesses() {
-  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
+  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments())
     if (segment.instance && !IsOwn(segment)) rank_processes_.push_back(RankProcessOf(segment));
-  }
 }
 
 Identity SegmentSource::IdentityOf(const RankKey& rank) const {
@@ -322,9 +307,8 @@ Identity SegmentSource::IdentityOf(const RankKey& rank) const {
 void SegmentSource::ShowSaved() {
   ListEnded();
   std::map<std::pair<Identity, uint32_t>, uint64_t> unsaved;
-  for (const auto& [place, processes] : ledger_.UnsavedPlaces()) {
+  for (const auto& [place, processes] : ledger_.UnsavedPlaces())
     unsaved[{ProcessIdentity(place.first.first, place.first.second, merger_->rules()), place.second}] += processes;
-  }
   for (WorkerProcess& process : processes_) {
     const uint64_t processes = process.predecessors + (process.alive ? 1 : 0);
     uint64_t no_restarts = 1;  // the first one
@@ -341,16 +325,14 @@ void SegmentSource::ListEnded() {
   ended_.clear();
   std::map<InstanceKey, std::map<std::string, uint64_t>> exits;
   const RetiredProcesses& retired = ledger_.processes();
-  for (const auto& [key, instance] : retired.instances()) {
+  for (const auto& [key, instance] : retired.instances())
     if (retired.IsShown(key, now_)) exits[key] = ledger_.Exits(key);
-  }
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     if (ledger_.WillRetire() || segment.alive || !segment.instance || !segment.exit || IsOwn(segment)) continue;
     ++exits[*segment.instance][*segment.exit];
   }
-  for (auto& [key, of] : exits) {
+  for (auto& [key, of] : exits)
     if (!of.empty()) ended_.push_back({ProcessIdentity(key.first, key.second, merger_->rules()), std::move(of)});
-  }
 }
 
 void SegmentSource::SetHealth(std::string_view health) { ledger_.SetHealth(health); }

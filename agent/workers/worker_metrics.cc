@@ -135,12 +135,8 @@ void WorkerMetrics::SetProcess(Entry& entry, const WorkerProcess& process) {
   entry.ordinal = std::to_string(process.ordinal);
   entry.last_exit = Text(process.last_exit);
   entry.readable = process.alive && proc_.IsInNamespace(entry.pid, process.pid_namespace);
-  if (other) {
-    entry.start_time.reset();
-  }
-  if (other || !process.library_version.empty()) {
-    entry.library_version = process.library_version;
-  }
+  if (other) entry.start_time.reset();
+  if (other || !process.library_version.empty()) entry.library_version = process.library_version;
 }
 
 void WorkerMetrics::FindFirsts() {
@@ -168,9 +164,8 @@ void WorkerMetrics::FindInfos() {
                         {"restart_count", std::to_string(entry->process.restart_count)},
                         {"run_id", Text(entry->process.run_id.empty() ? options_.run_id : entry->process.run_id)}};
   }
-  if (newest.empty() && options_.agent) {
+  if (newest.empty() && options_.agent)
     infos_[*options_.agent] = {{"agent_version", options_.agent_version}, {"run_id", Text(options_.run_id)}};
-  }
 }
 
 void WorkerMetrics::AddProcess(size_t index) {
@@ -216,13 +211,9 @@ WorkerMetrics::Values WorkerMetrics::ValuesOf(size_t index) {
     set(kResident, memory->resident_bytes);
     set(kVirtual, memory->virtual_bytes);
   }
-  if (!entry.start_time) {
-    entry.start_time = proc_.UnixTime(process.start_ticks);
-  }
+  if (!entry.start_time) entry.start_time = proc_.UnixTime(process.start_ticks);
   set(kStartTime, entry.start_time.value_or(kAbsentValue));
-  if (const auto open_fds = proc_.OpenFds(entry.pid)) {
-    set(kOpenFds, static_cast<double>(*open_fds));
-  }
+  if (const auto open_fds = proc_.OpenFds(entry.pid)) set(kOpenFds, static_cast<double>(*open_fds));
   return values;
 }
 

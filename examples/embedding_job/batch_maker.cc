@@ -26,9 +26,7 @@ std::vector<uint32_t> MakeNegativeTable(const Vocabulary& vocabulary) {
   for (uint32_t word = 0; word < vocabulary.size(); ++word) {
     up_to += shares[word] / sum;
     const auto end = static_cast<size_t>(std::lround(up_to * static_cast<double>(kNegativeTableSize)));
-    for (; filled < std::min(end, kNegativeTableSize); ++filled) {
-      table[filled] = word;
-    }
+    for (; filled < std::min(end, kNegativeTableSize); ++filled) table[filled] = word;
   }
   return table;
 }
@@ -41,9 +39,7 @@ BatchMaker::BatchMaker(const Corpus& corpus, const Options& options)
       passage_words_(std::min(kPassageWords, options.batch_words)),
       random_(options.seed),
       negative_table_(MakeNegativeTable(corpus.vocabulary)) {
-  for (size_t begin = 0; begin < corpus.words.size(); begin += passage_words_) {
-    passages_.push_back(begin);
-  }
+  for (size_t begin = 0; begin < corpus.words.size(); begin += passage_words_) passages_.push_back(begin);
   StartEpoch();
 }
 
@@ -57,13 +53,10 @@ std::optional<Batch> BatchMaker::Next() {
     ++epoch_;
     StartEpoch();
   }
-  if (options_.epochs != 0 && epoch_ >= options_.epochs) {
-    return std::nullopt;
-  }
+  if (options_.epochs != 0 && epoch_ >= options_.epochs) return std::nullopt;
   Batch batch;
-  while (next_passage_ < passages_.size() && batch.features[kCenter].rows() + passage_words_ <= options_.batch_words) {
+  while (next_passage_ < passages_.size() && batch.features[kCenter].rows() + passage_words_ <= options_.batch_words)
     AddPassage(passages_[next_passage_++], batch);
-  }
   AddNegatives(batch);
   batch.progress.batch = next_batch_++;
   batch.progress.epoch = epoch_;
@@ -91,11 +84,8 @@ void BatchMaker::AddPassage(size_t begin, Batch& batch) {
     contexts.offsets.push_back(static_cast<uint32_t>(contexts.ids.size()));
 
     const uint32_t reach = 1 + random_.Below(options_.window);
-    for (uint32_t near = at - std::min(at, reach); near < std::min(at + reach + 1, words); ++near) {
-      if (near != at) {
-        batch.pairs.contexts.push_back(first_row + near);
-      }
-    }
+    for (uint32_t near = at - std::min(at, reach); near < std::min(at + reach + 1, words); ++near)
+      if (near != at) batch.pairs.contexts.push_back(first_row + near);
     batch.pairs.offsets.push_back(static_cast<uint32_t>(batch.pairs.contexts.size()));
   }
 }
@@ -116,9 +106,7 @@ void BatchMaker::AddNegatives(Batch& batch) {
     const auto begin = batch.pairs.contexts.begin() + batch.pairs.offsets[row];
     const auto end = batch.pairs.contexts.begin() + batch.pairs.offsets[row + 1];
     all.contexts.insert(all.contexts.end(), begin, end);
-    for (auto i = (end - begin) * options_.negatives; i > 0; --i) {
-      all.contexts.push_back(drawn + random_.Below(drawn));
-    }
+    for (auto i = (end - begin) * options_.negatives; i > 0; --i) all.contexts.push_back(drawn + random_.Below(drawn));
     all.offsets.push_back(static_cast<uint32_t>(all.contexts.size()));
   }
   batch.pairs = std::move(all);

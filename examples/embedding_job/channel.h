@@ -24,9 +24,7 @@ class Channel {
   bool Push(T item) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
-    if (closed_) {
-      return false;
-    }
+    if (closed_) return false;
     items_.push_back(std::move(item));
     SizeChanged();
     return true;
@@ -36,9 +34,7 @@ class Channel {
   std::optional<T> Pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
-    if (items_.empty()) {
-      return std::nullopt;
-    }
+    if (items_.empty()) return std::nullopt;
     std::optional<T> item(std::move(items_.front()));
     items_.pop_front();
     SizeChanged();
@@ -55,9 +51,7 @@ class Channel {
  private:
   // REQUIRES: mutex_ is held.
   void SizeChanged() {
-    if (on_size_) {
-      on_size_(items_.size());
-    }
+    if (on_size_) on_size_(items_.size());
     changed_.notify_all();
   }
 

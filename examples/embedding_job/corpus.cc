@@ -23,11 +23,8 @@ constexpr uint64_t kFewestOccurrences = 2;
 void AddFilesBelow(const fs::path& folder, std::vector<fs::path>& files) {
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, fs::directory_options::skip_permission_denied, error);
-  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (std::error_code ignored; !entry->is_symlink(ignored) && entry->is_regular_file(ignored)) {
-      files.push_back(entry->path());
-    }
-  }
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error))
+    if (std::error_code ignored; !entry->is_symlink(ignored) && entry->is_regular_file(ignored)) files.push_back(entry->path());
 }
 
 // Empty if the file cannot be read or is not text.
@@ -42,11 +39,8 @@ std::string ReadText(const fs::path& path) {
 
 Vocabulary::Vocabulary(const std::unordered_map<std::string, uint64_t>& counts) {
   std::vector<std::pair<std::string_view, uint64_t>> ranked;
-  for (const auto& [word, count] : counts) {
-    if (count >= kFewestOccurrences) {
-      ranked.emplace_back(word, count);
-    }
-  }
+  for (const auto& [word, count] : counts)
+    if (count >= kFewestOccurrences) ranked.emplace_back(word, count);
   // The order of equally frequent words must not depend on the hash table.
   std::sort(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
@@ -70,9 +64,8 @@ void Vocabulary::AddParts(const std::string& word) {
   const std::string marked = "<" + word + ">";
   for (const size_t length : {3U, 4U}) {
     // An n-gram as long as the marked word would duplicate the word.
-    for (size_t at = 0; length < marked.size() && at + length <= marked.size(); ++at) {
+    for (size_t at = 0; length < marked.size() && at + length <= marked.size(); ++at)
       part_ids_.push_back(HashText(std::string_view(marked).substr(at, length)));
-    }
   }
   part_offsets_.push_back(part_ids_.size());
 }
@@ -82,11 +75,9 @@ std::vector<fs::path> DefaultTextFiles() {
   AddFilesBelow("/usr/share/common-licenses", files);
   std::error_code error;
   fs::directory_iterator package("/usr/share/doc", error);
-  for (; !error && package != fs::directory_iterator(); package.increment(error)) {
-    if (std::error_code ignored; fs::is_regular_file(package->path() / "copyright", ignored)) {
+  for (; !error && package != fs::directory_iterator(); package.increment(error))
+    if (std::error_code ignored; fs::is_regular_file(package->path() / "copyright", ignored))
       files.push_back(package->path() / "copyright");
-    }
-  }
   if (files.empty()) {
     throw JobError(
         "no text in /usr/share/common-licenses or /usr/share/doc/*/copyright: name a text file or a folder of them by --corpus "
@@ -99,9 +90,7 @@ std::vector<fs::path> DefaultTextFiles() {
 std::vector<fs::path> TextFilesOf(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) {
-    throw JobError("--corpus \"" + path.string() + "\": no such file or folder");
-  }
+  if (!fs::exists(status)) throw JobError("--corpus \"" + path.string() + "\": no such file or folder");
   std::vector<fs::path> files;
   if (fs::is_directory(status)) {
     AddFilesBelow(path, files);
@@ -109,9 +98,7 @@ std::vector<fs::path> TextFilesOf(const fs::path& path) {
   } else {
     files.push_back(path);
   }
-  if (files.empty()) {
-    throw JobError("--corpus \"" + path.string() + "\": no file in this folder");
-  }
+  if (files.empty()) throw JobError("--corpus \"" + path.string() + "\": no file in this folder");
   return files;
 }
 
@@ -121,13 +108,9 @@ Corpus ReadCorpus(const std::vector<fs::path>& files, uint64_t max_words) {
   std::unordered_set<uint64_t> seen;
   uint64_t words = 0;
   for (const fs::path& path : files) {
-    if (max_words != 0 && words >= max_words) {
-      break;
-    }
+    if (max_words != 0 && words >= max_words) break;
     std::string text = ReadText(path);
-    if (text.empty() || !seen.insert(HashText(text)).second) {
-      continue;
-    }
+    if (text.empty() || !seen.insert(HashText(text)).second) continue;
     ForEachWord(text, [&](std::string_view word) {
       ++counts[std::string(word)];
       ++words;
@@ -137,11 +120,11 @@ Corpus ReadCorpus(const std::vector<fs::path>& files, uint64_t max_words) {
   Corpus corpus{.vocabulary = Vocabulary(counts), .words = {}, .files = texts.size()};
   const auto unknown = static_cast<uint32_t>(corpus.vocabulary.size());
   for (const std::string& text : texts) {
-    ForEachWord(text, [&](std::string_view word) {
-      if (const uint32_t index = corpus.vocabulary.Find(word); index != unknown) {
-        corpus.words.push_back(index);
-      }
-    });
+    ForEachWord(
+        text,
+        [&](std::string_view word) {
+          if (const uint32_t index = corpus.vocabulary.Find(word); index != unknown) corpus.words.push_back(index);
+        });
   }
   if (corpus.words.size() < kFewestWords) {
     throw JobError("only " + std::to_string(corpus.words.size()) + " words that occur twice in " +

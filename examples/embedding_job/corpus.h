@@ -22,20 +22,17 @@ void ForEachWord(std::string_view text, Sink&& sink) {
   constexpr size_t kLongestWord = 40;
   std::string word;
   const auto end_word = [&] {
-    if (!word.empty() && word.size() <= kLongestWord) {
-      sink(std::string_view(word));
-    }
+    if (!word.empty() && word.size() <= kLongestWord) sink(std::string_view(word));
     word.clear();
   };
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 'A' && byte <= 'Z') {
+    if (byte >= 'A' && byte <= 'Z')
       word += static_cast<char>(byte - 'A' + 'a');
-    } else if ((byte >= 'a' && byte <= 'z') || byte >= 0x80) {
+    else if ((byte >= 'a' && byte <= 'z') || byte >= 0x80)
       word += c;
-    } else {
+    else
       end_word();
-    }
   }
   end_word();
 }

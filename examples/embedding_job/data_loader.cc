@@ -72,16 +72,12 @@ void RunDataLoader(const RoleContext& context) {
       const persia::metrics::InPhase in(data);
       batch = maker.Next();
     }
-    if (!batch) {
-      break;
-    }
+    if (!batch) break;
     batch->progress.remaining_seconds = static_cast<float>(schedule.RemainingSeconds(maker));
     const Frame frame = Encode(*batch);
     const persia::metrics::InPhase in(sync);
     // This batch was made while the worker still had no space for the previous one.
-    if (answer_due) {
-      Expect(worker.Answer(), MessageType::kAck);
-    }
+    if (answer_due) Expect(worker.Answer(), MessageType::kAck);
     worker.Send(frame);
     answer_due = true;
     batches.Increment();
@@ -89,9 +85,7 @@ void RunDataLoader(const RoleContext& context) {
     persia::metrics::CountTokens(batch->features[kCenter].rows());
   }
   const persia::metrics::InPhase in(sync);
-  if (answer_due) {
-    Expect(worker.Answer(), MessageType::kAck);
-  }
+  if (answer_due) Expect(worker.Answer(), MessageType::kAck);
   Expect(worker.Call({MessageType::kEndOfData}), MessageType::kAck);
   worker.Send({MessageType::kGoodbye});
 }

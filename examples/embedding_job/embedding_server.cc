@@ -67,9 +67,8 @@ class EmbeddingServer : public RequestHandler {
     const EmbeddingTable::LookedUp result = table_.Lookup(lookup.ids, rows.values.data());
     metrics_.index_miss_count.Increment(result.misses);
     metrics_.evictions.Increment(result.evictions);
-    if (!lookup.ids.empty()) {
+    if (!lookup.ids.empty())
       metrics_.index_miss_ratio.Set(static_cast<double>(result.misses) / static_cast<double>(lookup.ids.size()));
-    }
     metrics_.rows.Set(static_cast<double>(table_.rows()));
     return Encode(rows);
   }
@@ -90,9 +89,8 @@ class EmbeddingServer : public RequestHandler {
   }
 
   void CheckDimension(uint32_t dimension) const {
-    if (dimension != dimension_) {
+    if (dimension != dimension_)
       throw WireError("dimension " + std::to_string(dimension) + " is asked for; " + std::to_string(dimension_) + " is held");
-    }
   }
 
   const uint32_t dimension_;

@@ -36,12 +36,8 @@ void WriteAll(int fd, const void* from, size_t count, const std::filesystem::pat
   const auto* at = static_cast<const char*>(from);
   while (count > 0) {
     const ssize_t written = write(fd, at, count);
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written < 0) {
-      throw JobError("cannot write the checkpoint \"" + path.string() + "\": " + std::strerror(errno));
-    }
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw JobError("cannot write the checkpoint \"" + path.string() + "\": " + std::strerror(errno));
     at += written;
     count -= static_cast<size_t>(written);
   }
@@ -52,26 +48,19 @@ void WriteAll(int fd, const void* from, size_t count, const std::filesystem::pat
 // Adagrad's state follows each row, padded to four floats, so that rows stay aligned.
 EmbeddingTable::EmbeddingTable(const Options& options) : options_(options) {
   const uint64_t each = std::clamp<uint64_t>((options.capacity + kShards - 1) / kShards, 1, (uint64_t{1} << 31) - 1);
-  for (size_t i = 0; i < kShards; ++i) {
+  for (size_t i = 0; i < kShards; ++i)
     shards_.push_back(std::make_unique<Shard>(options.dimension + 4, static_cast<uint32_t>(each)));
-  }
 }
 
 template <class Visit>
 void EmbeddingTable::ForEach(std::span<const uint64_t> ids, Visit&& visit) {
   // The positions of each shard's ids, so that each shard's lock is taken once.
   std::array<std::vector<uint32_t>, kShards> positions;
-  for (std::vector<uint32_t>& of_shard : positions) {
-    of_shard.reserve(ids.size() / kShards * 2);
-  }
-  for (uint32_t i = 0; i < ids.size(); ++i) {
-    positions[ShardOf(ids[i], kShards)].push_back(i);
-  }
+  for (std::vector<uint32_t>& of_shard : positions) of_shard.reserve(ids.size() / kShards * 2);
+  for (uint32_t i = 0; i < ids.size(); ++i) positions[ShardOf(ids[i], kShards)].push_back(i);
   for (size_t s = 0; s < kShards; ++s) {
     const std::lock_guard lock(shards_[s]->mutex);
-    for (const uint32_t position : positions[s]) {
-      visit(shards_[s]->rows, position);
-    }
+    for (const uint32_t position : positions[s]) visit(shards_[s]->rows, position);
   }
 }
 
@@ -123,9 +112,7 @@ uint64_t EmbeddingTable::rows() const {
 EmbeddingTable::Saved EmbeddingTable::Save(const std::filesystem::path& path) const {
   const std::filesystem::path unfinished = path.string() + ".unfinished";
   const int fd = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) {
-    throw JobError("cannot create the checkpoint \"" + unfinished.string() + "\": " + std::strerror(errno));
-  }
+  if (fd < 0) throw JobError("cannot create the checkpoint \"" + unfinished.string() + "\": " + std::strerror(errno));
   const std::unique_ptr<const int, void (*)(const int*)> closer(&fd, [](const int* open_fd) { close(*open_fd); });
   const uint32_t head[2] = {options_.dimension, 0};
   WriteAll(fd, kMagic, sizeof(kMagic), path);
@@ -152,18 +139,15 @@ EmbeddingTable::Saved EmbeddingTable::Save(const std::filesystem::path& path) co
     WriteAll(fd, buffer.data(), buffer.size(), path);
     saved.bytes += buffer.size();
   }
-  if (fsync(fd) != 0 || rename(unfinished.c_str(), path.c_str()) != 0) {
+  if (fsync(fd) != 0 || rename(unfinished.c_str(), path.c_str()) != 0)
     throw JobError("cannot finish the checkpoint \"" + path.string() + "\": " + std::strerror(errno));
-  }
   return saved;
 }
 
 void EmbeddingTable::FillRow(uint64_t id, float* row) const {
   Random random(MixBits(id) ^ options_.seed);
   const float span = 1.0F / static_cast<float>(options_.dimension);
-  for (uint32_t i = 0; i < options_.dimension; ++i) {
-    row[i] = (static_cast<float>(random.Share()) - 0.5F) * span;
-  }
+  for (uint32_t i = 0; i < options_.dimension; ++i) row[i] = (static_cast<float>(random.Share()) - 0.5F) * span;
   std::fill_n(row + options_.dimension, 4, 0.0F);
 }
 

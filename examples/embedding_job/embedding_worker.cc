@@ -96,9 +96,7 @@ class EmbeddingWorker : public RequestHandler {
   // be waited for.
   void StopRequested() override {
     const std::lock_guard lock(mutex_);
-    if (!data_began_) {
-      pending_.Close();
-    }
+    if (!data_began_) pending_.Close();
   }
 
   void Abort() override { pending_.Close(); }
@@ -117,18 +115,13 @@ class EmbeddingWorker : public RequestHandler {
 
   Frame LookUpNext() {
     std::optional<Batch> batch = pending_.Pop();
-    if (!batch) {
-      return {MessageType::kEndOfData};
-    }
+    if (!batch) return {MessageType::kEndOfData};
     EmbeddingBatch out{.progress = batch->progress, .dimension = dimension_, .rows = {}, .pairs = std::move(batch->pairs)};
     LookupPlan plan = LookUp(batch->features, out.rows);
-    for (size_t f = 0; f < kFeatures; ++f) {
-      Watch(f, plan);
-    }
+    for (size_t f = 0; f < kFeatures; ++f) Watch(f, plan);
     const std::lock_guard lock(mutex_);
-    if (!in_flight_.emplace(out.progress.batch, std::move(plan)).second) {
+    if (!in_flight_.emplace(out.progress.batch, std::move(plan)).second)
       throw JobError("batch " + std::to_string(out.progress.batch) + " came twice");
-    }
     metrics_.staleness.Set(static_cast<double>(in_flight_.size()));
     return Encode(out);
   }
@@ -140,9 +133,8 @@ class EmbeddingWorker : public RequestHandler {
     {
       const ScopedTimer timer(metrics_.lookup_create_requests_time_cost);
       plan.emplace(features, lookups_.size(), dimension_);
-      for (const std::vector<uint64_t>& ids : plan->ids_of_server()) {
+      for (const std::vector<uint64_t>& ids : plan->ids_of_server())
         requests.push_back(Encode(Lookup{.dimension = dimension_, .ids = ids}));
-      }
     }
     std::vector<Frame> answers;
     {
@@ -158,18 +150,14 @@ class EmbeddingWorker : public RequestHandler {
       }
     }
     const ScopedTimer timer(metrics_.summation_time_cost);
-    for (size_t f = 0; f < kFeatures; ++f) {
-      rows[f] = plan->Sum(f, rows_of_server);
-    }
+    for (size_t f = 0; f < kFeatures; ++f) rows[f] = plan->Sum(f, rows_of_server);
     return std::move(*plan);
   }
 
   void Watch(size_t feature, const LookupPlan& plan) {
     const std::lock_guard lock(seen_mutex_);
     HyperLogLog& seen = seen_[feature];
-    for (const uint64_t id : plan.distinct_ids(feature)) {
-      seen.Add(id);
-    }
+    for (const uint64_t id : plan.distinct_ids(feature)) seen.Add(id);
     metrics_.features[feature].estimated_distinct_id.Set(seen.Estimate());
     if (plan.id_count(feature) != 0) {
       metrics_.features[feature].batch_unique_indices_rate.Set(static_cast<double>(plan.distinct_count(feature)) /
@@ -183,9 +171,8 @@ class EmbeddingWorker : public RequestHandler {
     const LookupPlan plan = TakeInFlight(batch.batch);
     std::vector<std::vector<float>> gradients = plan.EmptyGradients();
     for (size_t f = 0; f < kFeatures; ++f) {
-      if (batch.rows[f].size() != plan.row_count(f) * dimension_) {
+      if (batch.rows[f].size() != plan.row_count(f) * dimension_)
         throw WireError("the gradients of batch " + std::to_string(batch.batch) + " have another shape than its embeddings");
-      }
       const LookupPlan::Rejected rejected = plan.Scatter(f, batch.rows[f], gradients);
       metrics_.features[f].nan_count.Increment(rejected.values);
       metrics_.features[f].nan_grad_skipped.Increment(rejected.rows);
@@ -195,18 +182,14 @@ class EmbeddingWorker : public RequestHandler {
       requests.push_back(Encode(
           Update{.dimension = dimension_, .ids = plan.ids_of_server()[server], .gradients = std::move(gradients[server])}));
     }
-    for (const Frame& answer : updates_.CallAll(requests)) {
-      Expect(answer, MessageType::kAck);
-    }
+    for (const Frame& answer : updates_.CallAll(requests)) Expect(answer, MessageType::kAck);
     return {MessageType::kAck};
   }
 
   LookupPlan TakeInFlight(uint64_t batch) {
     const std::lock_guard lock(mutex_);
     auto node = in_flight_.extract(batch);
-    if (node.empty()) {
-      throw WireError("gradients of batch " + std::to_string(batch) + ", which is not in flight");
-    }
+    if (node.empty()) throw WireError("gradients of batch " + std::to_string(batch) + ", which is not in flight");
     metrics_.staleness.Set(static_cast<double>(in_flight_.size()));
     return std::move(node.mapped());
   }

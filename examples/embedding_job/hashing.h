@@ -17,9 +17,7 @@ constexpr uint64_t MixBits(uint64_t x) {
 // FNV-1a of a text, then mixed.
 constexpr uint64_t HashText(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  }
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return MixBits(hash);
 }
 

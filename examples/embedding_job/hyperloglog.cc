@@ -12,9 +12,7 @@ namespace {
 
 // Ertl's sigma, the correction for empty registers. His tau, for full ones, adds nothing below 2^50 ids.
 double Sigma(double x) {
-  if (x == 1.0) {
-    return std::numeric_limits<double>::infinity();
-  }
+  if (x == 1.0) return std::numeric_limits<double>::infinity();
   double power = 1;
   double sum = x;
   for (double before = -1; sum != before; power += power) {
@@ -44,9 +42,7 @@ void HyperLogLog::Add(uint64_t id) {
 double HyperLogLog::Estimate() const {
   const double m = kRegisters;
   double z = 0;
-  for (int rank = kMaxRank; rank >= 1; --rank) {
-    z = 0.5 * (z + registers_of_rank_[rank]);
-  }
+  for (int rank = kMaxRank; rank >= 1; --rank) z = 0.5 * (z + registers_of_rank_[rank]);
   z += m * Sigma(registers_of_rank_[0] / m);
   return m * m / (2 * std::numbers::ln2) / z;
 }

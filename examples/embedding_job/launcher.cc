@@ -55,18 +55,13 @@ class Launcher {
       : options_(options), arguments_(std::move(arguments)), parent_(getpid()) {
     // From here on signals are pending until Watch takes them. A child unblocks them once it can handle them.
     sigemptyset(&signals_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
-      sigaddset(&signals_, number);
-    }
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&signals_, number);
     sigprocmask(SIG_BLOCK, &signals_, &signals_before_);
   }
   ~Launcher() {
     Signal(SIGKILL);
-    for (Child& child : children_) {
-      if (child.running) {
-        waitpid(child.pid, nullptr, 0);
-      }
-    }
+    for (Child& child : children_)
+      if (child.running) waitpid(child.pid, nullptr, 0);
     sigprocmask(SIG_SETMASK, &signals_before_, nullptr);
   }
   Launcher(const Launcher&) = delete;
@@ -77,9 +72,7 @@ class Launcher {
     Watch();
     if (!failed_ && !options_.report.empty()) {
       std::vector<ReportPart> parts;
-      for (const Child& child : children_) {
-        parts.push_back(ReadReportPart(child.part));
-      }
+      for (const Child& child : children_) parts.push_back(ReadReportPart(child.part));
       WriteReport(options_.report, parts);
     }
     return failed_ ? 1 : 0;
@@ -98,9 +91,7 @@ class Launcher {
     Start(Role::kDataLoader, 0, -1, {"--worker", worker.address()});
     Start(Role::kTrainer, 0, -1, {"--worker", worker.address()});
     Start(Role::kEmbeddingWorker, 0, worker.fd(), {"--servers", server_list});
-    for (uint32_t i = 0; i < options_.server_replicas; ++i) {
-      Start(Role::kEmbeddingServer, i, servers[i]->fd(), {});
-    }
+    for (uint32_t i = 0; i < options_.server_replicas; ++i) Start(Role::kEmbeddingServer, i, servers[i]->fd(), {});
     // The listeners are closed here, so that a port is open only as long as its child lives.
   }
 
@@ -114,28 +105,19 @@ class Launcher {
     // Last, because the last of duplicate options counts.
     const std::vector<std::string> own = {"--role", name, "--report", child.part.string(), "--report-part"};
     words.insert(words.end(), own.begin(), own.end());
-    if (options_.checkpoint_dir.empty()) {
+    if (options_.checkpoint_dir.empty())
       words.insert(words.end(), {"--checkpoint-dir", (scratch_.path / "checkpoints").string()});
-    }
-    if (listen_fd >= 0) {
-      words.insert(words.end(), {"--listen", "fd:" + std::to_string(listen_fd)});
-    }
+    if (listen_fd >= 0) words.insert(words.end(), {"--listen", "fd:" + std::to_string(listen_fd)});
     words.insert(words.end(), addresses.begin(), addresses.end());
     std::vector<char*> argv;
-    for (std::string& word : words) {
-      argv.push_back(word.data());
-    }
+    for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     // Set here, because a child must not change its environment after fork. This process exports nothing.
     setenv("PERSIA_ROLE", name.c_str(), 1);
     setenv("REPLICA_INDEX", number.c_str(), 1);
     child.pid = fork();
-    if (child.pid == 0) {
-      Become(argv.data(), listen_fd);
-    }
-    if (child.pid < 0) {
-      throw JobError("cannot start the " + child.name + ": " + std::strerror(errno));
-    }
+    if (child.pid == 0) Become(argv.data(), listen_fd);
+    if (child.pid < 0) throw JobError("cannot start the " + child.name + ": " + std::strerror(errno));
     children_.push_back(std::move(child));
   }
 
@@ -143,12 +125,8 @@ class Launcher {
   [[noreturn]] void Become(char* const* argv, int listen_fd) const {
     // The child gets a SIGTERM if this process dies, even before this line.
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent_) {
-      _exit(1);
-    }
-    if (listen_fd >= 0) {
-      fcntl(listen_fd, F_SETFD, 0);
-    }
+    if (getppid() != parent_) _exit(1);
+    if (listen_fd >= 0) fcntl(listen_fd, F_SETFD, 0);
     execv("/proc/self/exe", argv);
     constexpr char kText[] = "embedding_job: cannot start itself from /proc/self/exe\n";
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText, sizeof(kText) - 1);
@@ -175,13 +153,9 @@ class Launcher {
     int status = 0;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
       const auto child = std::find_if(children_.begin(), children_.end(), [&](const Child& c) { return c.pid == pid; });
-      if (child == children_.end()) {
-        continue;
-      }
+      if (child == children_.end()) continue;
       child->running = false;
-      if (status == 0) {
-        continue;
-      }
+      if (status == 0) continue;
       if (!failed_) {
         const std::string how = WIFSIGNALED(status) ? "was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
                                                           strsignal(WTERMSIG(status)) + ")"
@@ -194,15 +168,13 @@ class Launcher {
   }
 
   void Signal(int number) {
-    for (const Child& child : children_) {
-      if (child.running) {
-        kill(child.pid, number);
-      }
-    }
+    for (const Child& child : children_)
+      if (child.running) kill(child.pid, number);
   }
 
   [[nodiscard]] bool AnyRunning() const {
-    return std::any_of(children_.begin(), children_.end(), [](const Child& child) { return child.running; });
+    return std::any_of(
+        children_.begin(), children_.end(), [](const Child& child) { return child.running; });
   }
 
   const Options& options_;

@@ -64,27 +64,23 @@ std::string Ledger::JsonOf(const Tally& tally) const {
   std::string json = "{\"role\":" + JsonText(role_) + ",\"replica\":" + std::to_string(replica_) +
                      ",\"group\":" + JsonText(tally.group) + ",\"name\":" + JsonText(tally.name) +
                      ",\"type\":" + JsonText(tally.type) + ",\"labels\":{";
-  if (!tally.label_name.empty()) {
-    json += JsonText(tally.label_name) + ":" + JsonText(tally.label_value);
-  }
+  if (!tally.label_name.empty()) json += JsonText(tally.label_name) + ":" + JsonText(tally.label_value);
   json += "}";
   const std::string last = tally.last ? JsonNumber(*tally.last) : "null";
-  if (tally.type == "counter") {
+  if (tally.type == "counter")
     json += ",\"value\":" + std::to_string(tally.count);
-  } else if (tally.type == "gauge") {
+  else if (tally.type == "gauge")
     json += ",\"value\":" + last;
-  } else {
+  else
     json += ",\"count\":" + std::to_string(tally.count) + ",\"last\":" + last + ",\"sum\":" + JsonNumber(tally.sum);
-  }
   return json + "}";
 }
 
 ReportPart Ledger::Part(std::string job_fields) const {
   ReportPart part;
   part.job_fields = std::move(job_fields);
-  for (const Tally& tally : tallies_) {
+  for (const Tally& tally : tallies_)
     (tally.group == persia::metrics::catalog::kGroup ? part.metrics : part.own_metrics).push_back(JsonOf(tally));
-  }
   return part;
 }
 

@@ -20,9 +20,7 @@ uint64_t WithFeature(uint64_t id, size_t feature) {
 uint64_t CountBroken(const float* values, size_t count) {
   constexpr uint32_t kExponent = 0x7f800000;
   uint64_t broken = 0;
-  for (size_t i = 0; i < count; ++i) {
-    broken += (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent ? 1 : 0;
-  }
+  for (size_t i = 0; i < count; ++i) broken += (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent ? 1 : 0;
   return broken;
 }
 
@@ -34,9 +32,7 @@ class IdTable {
   // The number that the caller stored for this id, or 0 if it is new.
   uint32_t& operator[](uint64_t id) {
     size_t at = MixBits(id) & (entries_.size() - 1);
-    while (entries_[at].number != 0 && entries_[at].id != id) {
-      at = (at + 1) & (entries_.size() - 1);
-    }
+    while (entries_[at].number != 0 && entries_[at].id != id) at = (at + 1) & (entries_.size() - 1);
     entries_[at].id = id;
     return entries_[at].number;
   }
@@ -78,11 +74,8 @@ std::vector<uint64_t> LookupPlan::distinct_ids(size_t feature) const {
   std::vector<uint64_t> ids;
   ids.reserve(features_[feature].distinct);
   for (const std::vector<uint64_t>& of_server : ids_of_server_) {
-    for (const uint64_t id : of_server) {
-      if (id >> kFeatureShift == feature + 1) {
-        ids.push_back(id);
-      }
-    }
+    for (const uint64_t id : of_server)
+      if (id >> kFeatureShift == feature + 1) ids.push_back(id);
   }
   return ids;
 }
@@ -121,9 +114,7 @@ LookupPlan::Rejected LookupPlan::Scatter(size_t feature, const std::vector<float
 
 std::vector<std::vector<float>> LookupPlan::EmptyGradients() const {
   std::vector<std::vector<float>> gradients;
-  for (const std::vector<uint64_t>& ids : ids_of_server_) {
-    gradients.emplace_back(ids.size() * dimension_);
-  }
+  for (const std::vector<uint64_t>& ids : ids_of_server_) gradients.emplace_back(ids.size() * dimension_);
   return gradients;
 }
 

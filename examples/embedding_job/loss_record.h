@@ -15,9 +15,7 @@ class LossRecord {
  public:
   // The mean loss of a pair in a batch.
   void Add(double loss) {
-    if (batches_ < kWindow) {
-      first_sum_ += loss;
-    }
+    if (batches_ < kWindow) first_sum_ += loss;
     newest_[batches_ % kWindow] = loss;
     ++batches_;
   }

@@ -72,11 +72,10 @@ void RunOne(const Options& options) {
   }
   if (!options.report.empty()) {
     const ReportPart part = ledger.Part(job_fields);
-    if (options.report_part) {
+    if (options.report_part)
       WriteReportPart(options.report, part);
-    } else {
+    else
       WriteReport(options.report, {part});
-    }
   }
   if (failure) std::rethrow_exception(failure);
 }
@@ -106,9 +105,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   try {
-    if (options.role == Role::kAll) {
-      return RunAll(options, arguments);
-    }
+    if (options.role == Role::kAll) return RunAll(options, arguments);
     RunOne(options);
     return 0;
   } catch (const std::exception& error) {

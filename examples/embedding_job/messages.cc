@@ -26,9 +26,8 @@ void Write(PayloadWriter& writer, const Pairs& pairs) {
 
 // Offsets start at 0, never fall, and end at `end`.
 void CheckOffsets(const std::vector<uint32_t>& offsets, size_t end, const char* what) {
-  if (offsets.empty() || offsets.front() != 0 || offsets.back() != end || !std::is_sorted(offsets.begin(), offsets.end())) {
+  if (offsets.empty() || offsets.front() != 0 || offsets.back() != end || !std::is_sorted(offsets.begin(), offsets.end()))
     throw WireError(std::string("the offsets of ") + what + " do not rise from 0 to " + std::to_string(end));
-  }
 }
 
 Progress ReadProgress(PayloadReader& reader) {
@@ -59,25 +58,22 @@ Pairs ReadPairs(PayloadReader& reader, size_t centers, size_t contexts) {
     throw WireError("pairs for " + std::to_string(pairs.offsets.size() - 1) + " rows, but there are " +
                     std::to_string(centers));
   }
-  if (std::any_of(pairs.contexts.begin(), pairs.contexts.end(), [&](uint32_t row) { return row >= contexts; })) {
+  if (std::any_of(pairs.contexts.begin(), pairs.contexts.end(), [&](uint32_t row) { return row >= contexts; }))
     throw WireError("a pair with a row beyond the " + std::to_string(contexts) + " of the context");
-  }
   return pairs;
 }
 
 uint32_t ReadDimension(PayloadReader& reader) {
   const auto dimension = reader.Number<uint32_t>();
-  if (dimension == 0 || dimension % 4 != 0) {
+  if (dimension == 0 || dimension % 4 != 0)
     throw WireError("dimension " + std::to_string(dimension) + " is not a multiple of 4");
-  }
   return dimension;
 }
 
 std::vector<float> ReadRows(PayloadReader& reader, uint32_t dimension) {
   std::vector<float> rows = reader.Array<float>();
-  if (rows.size() % dimension != 0) {
+  if (rows.size() % dimension != 0)
     throw WireError(std::to_string(rows.size()) + " numbers do not make rows of " + std::to_string(dimension));
-  }
   return rows;
 }
 
@@ -104,9 +100,7 @@ Hello Decode<Hello>(const Frame& frame) {
 Frame Encode(const Batch& message) {
   PayloadWriter writer;
   Write(writer, message.progress);
-  for (const Bags& bags : message.features) {
-    Write(writer, bags);
-  }
+  for (const Bags& bags : message.features) Write(writer, bags);
   Write(writer, message.pairs);
   return {MessageType::kBatch, writer.Take()};
 }
@@ -117,9 +111,7 @@ Batch Decode<Batch>(const Frame& frame) {
   PayloadReader reader(frame.payload);
   Batch message;
   message.progress = ReadProgress(reader);
-  for (Bags& bags : message.features) {
-    bags = ReadBags(reader);
-  }
+  for (Bags& bags : message.features) bags = ReadBags(reader);
   message.pairs = ReadPairs(reader, message.features[kCenter].rows(), message.features[kContext].rows());
   reader.End();
   return message;
@@ -129,9 +121,7 @@ Frame Encode(const EmbeddingBatch& message) {
   PayloadWriter writer;
   Write(writer, message.progress);
   writer.Number(message.dimension);
-  for (const std::vector<float>& rows : message.rows) {
-    writer.Array(rows);
-  }
+  for (const std::vector<float>& rows : message.rows) writer.Array(rows);
   Write(writer, message.pairs);
   return {MessageType::kEmbeddings, writer.Take()};
 }
@@ -143,9 +133,7 @@ EmbeddingBatch Decode<EmbeddingBatch>(const Frame& frame) {
   EmbeddingBatch message;
   message.progress = ReadProgress(reader);
   message.dimension = ReadDimension(reader);
-  for (std::vector<float>& rows : message.rows) {
-    rows = ReadRows(reader, message.dimension);
-  }
+  for (std::vector<float>& rows : message.rows) rows = ReadRows(reader, message.dimension);
   message.pairs =
       ReadPairs(reader, message.rows[kCenter].size() / message.dimension, message.rows[kContext].size() / message.dimension);
   reader.End();
@@ -156,9 +144,7 @@ Frame Encode(const GradientBatch& message) {
   PayloadWriter writer;
   writer.Number(message.batch);
   writer.Number(message.dimension);
-  for (const std::vector<float>& rows : message.rows) {
-    writer.Array(rows);
-  }
+  for (const std::vector<float>& rows : message.rows) writer.Array(rows);
   return {MessageType::kGradients, writer.Take()};
 }
 
@@ -169,9 +155,7 @@ GradientBatch Decode<GradientBatch>(const Frame& frame) {
   GradientBatch message;
   message.batch = reader.Number<uint64_t>();
   message.dimension = ReadDimension(reader);
-  for (std::vector<float>& rows : message.rows) {
-    rows = ReadRows(reader, message.dimension);
-  }
+  for (std::vector<float>& rows : message.rows) rows = ReadRows(reader, message.dimension);
   reader.End();
   return message;
 }
@@ -248,9 +232,8 @@ Checkpoint Decode<Checkpoint>(const Frame& frame) {
   message.name = reader.Text();
   reader.End();
   // The name becomes part of a path.
-  if (message.name.empty() || message.name.find('/') != std::string::npos || message.name.front() == '.') {
+  if (message.name.empty() || message.name.find('/') != std::string::npos || message.name.front() == '.')
     throw WireError("\"" + message.name + "\" is not the name of a checkpoint");
-  }
   return message;
 }
 

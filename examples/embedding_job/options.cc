@@ -44,11 +44,8 @@ T ParseNumber(std::string_view name, std::string_view text, T least, T most) {
 }
 
 Role ParseRole(std::string_view name, std::string_view text) {
-  for (const auto& [role, role_name] : kRoles) {
-    if (text == role_name) {
-      return role;
-    }
-  }
+  for (const auto& [role, role_name] : kRoles)
+    if (text == role_name) return role;
   Refuse(name, text, "all, data_loader, embedding_worker, embedding_server or trainer is wanted");
 }
 
@@ -56,9 +53,7 @@ std::vector<std::string> ParseList(std::string_view name, std::string_view text)
   std::vector<std::string> items;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    if (end == begin) {
-      Refuse(name, text, "addresses with a comma between them are wanted, as in a:7002,b:7002");
-    }
+    if (end == begin) Refuse(name, text, "addresses with a comma between them are wanted, as in a:7002,b:7002");
     items.emplace_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -82,9 +77,7 @@ auto Number(T Options::*field, T least, T most) {
 
 auto Text(std::string Options::*field) {
   return [=](Options& options, std::string_view name, std::string_view value) {
-    if (value.empty()) {
-      Refuse(name, value, "it must not be empty");
-    }
+    if (value.empty()) Refuse(name, value, "it must not be empty");
     options.*field = value;
   };
 }
@@ -107,9 +100,7 @@ const std::vector<Spec>& Specs() {
       {"--dimension", "N", "numbers in an embedding, a multiple of 4 (default 32)",
        [](Options& o, std::string_view n, std::string_view v) {
          o.dimension = ParseNumber<uint32_t>(n, v, 4, 512);
-         if (o.dimension % 4 != 0) {
-           Refuse(n, v, "a multiple of 4 is wanted");
-         }
+         if (o.dimension % 4 != 0) Refuse(n, v, "a multiple of 4 is wanted");
        }},
       {"--staleness", "N", "batches in flight between look-up and update (default 4)",
        Number<uint32_t>(&Options::staleness, 1, 1024)},
@@ -140,15 +131,15 @@ const std::vector<Spec>& Specs() {
 }
 
 void RequireAddress(const Options& options, std::string_view option, bool given) {
-  if (!given) {
-    throw JobError("--role " + std::string(NameOf(options.role)) + " needs " + std::string(option));
-  }
+  if (!given) throw JobError("--role " + std::string(NameOf(options.role)) + " needs " + std::string(option));
 }
 
 }  // namespace
 
 std::string_view NameOf(Role role) {
-  return std::find_if(kRoles.begin(), kRoles.end(), [&](const auto& entry) { return entry.first == role; })->second;
+  return std::find_if(
+             kRoles.begin(), kRoles.end(), [&](const auto& entry) { return entry.first == role; })
+      ->second;
 }
 
 std::string HelpText() {
@@ -160,9 +151,7 @@ std::string HelpText() {
       "                                              one role of it\n\n"
       "Options:\n";
   for (const Spec& spec : Specs()) {
-    if (spec.help.empty()) {
-      continue;
-    }
+    if (spec.help.empty()) continue;
     std::string left = "  " + std::string(spec.name) + (spec.argument.empty() ? "" : " ") + std::string(spec.argument);
     left.resize(std::max(left.size() + 2, kHelpColumn), ' ');
     text += left + std::string(spec.help) + "\n";
@@ -180,29 +169,20 @@ Options ParseOptions(const std::vector<std::string>& arguments) {
     const size_t equals = argument.find('=');
     const std::string_view name = argument.substr(0, equals);
     const auto spec = std::find_if(Specs().begin(), Specs().end(), [&](const Spec& s) { return s.name == name; });
-    if (spec == Specs().end()) {
-      throw JobError("unknown option \"" + std::string(argument) + "\"; see --help");
-    }
+    if (spec == Specs().end()) throw JobError("unknown option \"" + std::string(argument) + "\"; see --help");
     std::string_view value;
     if (equals != std::string_view::npos) {
       value = argument.substr(equals + 1);
-      if (spec->argument.empty()) {
-        Refuse(name, value, "this option takes no value");
-      }
+      if (spec->argument.empty()) Refuse(name, value, "this option takes no value");
     } else if (!spec->argument.empty()) {
-      if (++i == arguments.size()) {
+      if (++i == arguments.size())
         throw JobError(std::string(name) + " needs a value: " + std::string(name) + " " + std::string(spec->argument));
-      }
       value = arguments[i];
     }
     spec->set(options, name, value);
   }
-  if (options.help) {
-    return options;
-  }
-  if (options.duration == 0 && options.epochs == 0) {
-    options.duration = kDefaultDuration;
-  }
+  if (options.help) return options;
+  if (options.duration == 0 && options.epochs == 0) options.duration = kDefaultDuration;
   const bool listens = options.role == Role::kEmbeddingWorker || options.role == Role::kEmbeddingServer;
   RequireAddress(options, "--listen ADDRESS", !listens || !options.listen.empty());
   RequireAddress(options, "--servers A,B,...", options.role != Role::kEmbeddingWorker || !options.servers.empty());

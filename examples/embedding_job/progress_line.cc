@@ -14,9 +14,7 @@ constexpr double kIntervalSeconds = 1;
 ProgressLine::ProgressLine(std::FILE* out) : out_(out), terminal_(isatty(fileno(out)) != 0) {}
 
 void ProgressLine::Show(const State& state) {
-  if (state.elapsed_seconds < shown_.elapsed_seconds + kIntervalSeconds) {
-    return;
-  }
+  if (state.elapsed_seconds < shown_.elapsed_seconds + kIntervalSeconds) return;
   const std::string line = Render(state, shown_);
   if (terminal_) {
     std::fprintf(out_, "\r%s\x1b[K", line.c_str());
@@ -49,9 +47,7 @@ std::string ProgressLine::Render(const State& state, const State& before) {
 std::string ShortNumber(double value) {
   const char* suffix = "";
   for (const char* next : {"k", "M", "G"}) {
-    if (value < 999.5) {
-      break;
-    }
+    if (value < 999.5) break;
     value /= 1000;
     suffix = next;
   }

@@ -21,16 +21,13 @@ constexpr std::string_view kEnd = "end";
 void WriteFile(const std::filesystem::path& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text << std::flush;
-  if (!file) {
+  if (!file)
     throw JobError("cannot write the report \"" + path.string() + "\": does its folder exist, and may you write there?");
-  }
 }
 
 std::string Joined(const std::vector<std::string>& lines) {
   std::string text;
-  for (const std::string& line : lines) {
-    text += (text.empty() ? "\n" : ",\n") + line;
-  }
+  for (const std::string& line : lines) text += (text.empty() ? "\n" : ",\n") + line;
   return text;
 }
 
@@ -53,9 +50,7 @@ std::string JsonText(std::string_view text) {
 }
 
 std::string JsonNumber(double value) {
-  if (!std::isfinite(value)) {
-    return "null";
-  }
+  if (!std::isfinite(value)) return "null";
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
 }
@@ -63,15 +58,9 @@ std::string JsonNumber(double value) {
 void WriteReportPart(const std::filesystem::path& path, const ReportPart& part) {
   std::string text;
   const auto add = [&](std::string_view kind, std::string_view json) { text.append(kind).append(json).append("\n"); };
-  for (const std::string& metric : part.metrics) {
-    add(kMetric, metric);
-  }
-  for (const std::string& metric : part.own_metrics) {
-    add(kOwn, metric);
-  }
-  if (!part.job_fields.empty()) {
-    add(kJob, part.job_fields);
-  }
+  for (const std::string& metric : part.metrics) add(kMetric, metric);
+  for (const std::string& metric : part.own_metrics) add(kOwn, metric);
+  if (!part.job_fields.empty()) add(kJob, part.job_fields);
   add(kEnd, "");
   WriteFile(path, text);
 }
@@ -79,19 +68,17 @@ void WriteReportPart(const std::filesystem::path& path, const ReportPart& part) 
 ReportPart ReadReportPart(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   ReportPart part;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(kMetric)) {
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(kMetric))
       part.metrics.push_back(line.substr(kMetric.size()));
-    } else if (line.starts_with(kOwn)) {
+    else if (line.starts_with(kOwn))
       part.own_metrics.push_back(line.substr(kOwn.size()));
-    } else if (line.starts_with(kJob)) {
+    else if (line.starts_with(kJob))
       part.job_fields = line.substr(kJob.size());
-    } else if (line == kEnd) {
+    else if (line == kEnd)
       return part;
-    } else {
+    else
       throw JobError("the part of a report \"" + path.string() + "\" has an unknown line: \"" + line + "\"");
-    }
-  }
   throw JobError("the part of a report \"" + path.string() + "\" is missing or incomplete: its process ended too early");
 }
 

@@ -27,34 +27,25 @@ void RpcServer::Run() {
     pollfd waited[] = {{.fd = listener_.fd(), .events = POLLIN, .revents = 0},
                        {.fd = wake_.get(), .events = POLLIN, .revents = 0},
                        {.fd = stop_told ? -1 : stop_.fd(), .events = POLLIN, .revents = 0}};
-    if (poll(waited, 3, -1) < 0 && errno != EINTR) {
+    if (poll(waited, 3, -1) < 0 && errno != EINTR)
       Fail(std::make_exception_ptr(JobError(std::string("poll: ") + std::strerror(errno))));
-    }
     if (waited[1].revents != 0) {
       uint64_t count = 0;
       [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof(count));
     }
     // Before the stop is checked: a peer in the listener's queue has connected in time.
-    if (waited[0].revents != 0) {
-      Accept();
-    }
+    if (waited[0].revents != 0) Accept();
     if (stop_.Requested() && !stop_told) {
       stop_told = true;
       handler_.StopRequested();
     }
     const std::lock_guard lock(mutex_);
-    if (failure_ || goodbyes_ == connections_ || (stop_.Requested() && open_ == 0)) {
-      break;
-    }
+    if (failure_ || goodbyes_ == connections_ || (stop_.Requested() && open_ == 0)) break;
   }
   // Only this thread changes the list.
-  for (Client& client : clients_) {
-    client.thread.join();
-  }
+  for (Client& client : clients_) client.thread.join();
   clients_.clear();
-  if (failure_) {
-    std::rethrow_exception(failure_);
-  }
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 void RpcServer::Accept() {
@@ -64,9 +55,7 @@ void RpcServer::Accept() {
     return;
   }
   const std::lock_guard lock(mutex_);
-  if (failure_) {
-    return;
-  }
+  if (failure_) return;
   Client& client = clients_.emplace_back(Client{Connection(std::move(fd), "a peer", stop_)});
   ++open_;
   client.thread = std::thread([this, &client] { ServeClient(client.connection); });
@@ -91,9 +80,7 @@ bool RpcServer::Converse(Connection& connection) {
   Hello hello;
   try {
     std::optional<Frame> first = connection.Receive();
-    if (!first) {
-      return false;  // a port check
-    }
+    if (!first) return false;  // a port check
     hello = Decode<Hello>(*first);
   } catch (const JobError&) {
     return false;  // not one of our roles: no reason to end the job
@@ -119,9 +106,7 @@ bool RpcServer::Converse(Connection& connection) {
       }
       throw ConnectionLost("the " + hello.role + " closed the connection before the job's end");
     }
-    if (request->type == MessageType::kGoodbye) {
-      return true;
-    }
+    if (request->type == MessageType::kGoodbye) return true;
     try {
       connection.Send(handler_.Handle(*request));
     } catch (const ConnectionLost&) {
@@ -135,9 +120,7 @@ bool RpcServer::Converse(Connection& connection) {
 
 bool RpcServer::Admit() {
   const std::lock_guard lock(mutex_);
-  if (admitted_ == connections_) {
-    return false;
-  }
+  if (admitted_ == connections_) return false;
   ++admitted_;
   return true;
 }
@@ -150,13 +133,9 @@ void RpcServer::Dismiss() {
 void RpcServer::Fail(std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);
-    if (failure_) {
-      return;  // later failures follow from the first one
-    }
+    if (failure_) return;  // later failures follow from the first one
     failure_ = std::move(error);
-    for (Client& client : clients_) {
-      client.connection.Shutdown();
-    }
+    for (Client& client : clients_) client.connection.Shutdown();
     Wake();
   }
   handler_.Abort();

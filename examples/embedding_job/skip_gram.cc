@@ -22,9 +22,7 @@ class LossSum {
   void Add(float score, bool neighbour, float small) {
     linear_ += (score > 0) == neighbour ? 0.0F : std::abs(score);
     product_ *= 1.0 + small;
-    if (product_ > 1e250) {
-      Flush();
-    }
+    if (product_ > 1e250) Flush();
   }
   double Total() {
     Flush();
@@ -50,9 +48,7 @@ SkipGram::SkipGram(uint32_t dimension, float learning_rate)
       learning_rate_(learning_rate),
       projection_(size_t{dimension} * dimension),
       projection_squares_(projection_.size()) {
-  for (size_t i = 0; i < dimension; ++i) {
-    projection_[i * dimension + i] = 1;
-  }
+  for (size_t i = 0; i < dimension; ++i) projection_[i * dimension + i] = 1;
 }
 
 SkipGram::Gradients SkipGram::Derive(const EmbeddingBatch& batch) const {
@@ -67,9 +63,7 @@ SkipGram::Gradients SkipGram::Derive(const EmbeddingBatch& batch) const {
   std::vector<float> projected_gradient(dimension_);
   for (size_t row = 0; row + 1 < batch.pairs.offsets.size(); ++row) {
     const float* center = centers.data() + row * dimension_;
-    for (size_t i = 0; i < dimension_; ++i) {
-      projected[i] = Dot(projection_.data() + i * dimension_, center, dimension_);
-    }
+    for (size_t i = 0; i < dimension_; ++i) projected[i] = Dot(projection_.data() + i * dimension_, center, dimension_);
     std::fill(projected_gradient.begin(), projected_gradient.end(), 0.0F);
     for (uint32_t pair = batch.pairs.offsets[row]; pair < batch.pairs.offsets[row + 1]; ++pair) {
       const uint32_t context_row = batch.pairs.contexts[pair];
@@ -95,9 +89,8 @@ SkipGram::Gradients SkipGram::Derive(const EmbeddingBatch& batch) const {
 }
 
 void SkipGram::Apply(const Gradients& gradients) {
-  for (size_t i = 0; i < projection_.size(); ++i) {
+  for (size_t i = 0; i < projection_.size(); ++i)
     Adagrad(projection_[i], projection_squares_[i], gradients.projection[i], learning_rate_);
-  }
   Adagrad(bias_, bias_squares_, gradients.bias, learning_rate_);
 }
 

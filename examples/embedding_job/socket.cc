@@ -43,21 +43,15 @@ AddressList Resolve(const Address& address, int flags) {
 // Connects, until the deadline or a requested stop. Returns -1 with errno on failure.
 Descriptor ConnectOnce(const addrinfo& to, std::chrono::steady_clock::time_point deadline, const StopSignal& stop) {
   Descriptor fd(socket(to.ai_family, to.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, to.ai_protocol));
-  if (fd.get() < 0) {
-    return fd;
-  }
+  if (fd.get() < 0) return fd;
   if (connect(fd.get(), to.ai_addr, to.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) {
-      return Descriptor();
-    }
+    if (errno != EINPROGRESS) return Descriptor();
     pollfd waited[] = {{.fd = fd.get(), .events = POLLOUT, .revents = 0}, {.fd = stop.fd(), .events = POLLIN, .revents = 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     poll(waited, 2, static_cast<int>(std::max<int64_t>(left, 0)));
     int error = ETIMEDOUT;
     socklen_t size = sizeof(error);
-    if (waited[0].revents != 0) {
-      getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    }
+    if (waited[0].revents != 0) getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
     if (error != 0) {
       errno = error;
       return Descriptor();
@@ -69,11 +63,8 @@ Descriptor ConnectOnce(const addrinfo& to, std::chrono::steady_clock::time_point
 
 Descriptor ConnectToAny(const Address& address, std::chrono::steady_clock::time_point deadline, const StopSignal& stop) {
   const AddressList list = Resolve(address, 0);
-  for (const addrinfo* to = list.get(); to != nullptr; to = to->ai_next) {
-    if (Descriptor fd = ConnectOnce(*to, deadline, stop); fd.get() >= 0) {
-      return fd;
-    }
-  }
+  for (const addrinfo* to = list.get(); to != nullptr; to = to->ai_next)
+    if (Descriptor fd = ConnectOnce(*to, deadline, stop); fd.get() >= 0) return fd;
   throw ConnectionLost(ErrnoText());
 }
 
@@ -85,9 +76,8 @@ Descriptor ListenOn(const std::string& where) {
     socklen_t size = sizeof(listening);
     if (auto [rest, error] = std::from_chars(where.data() + 3, end, fd);
         error != std::errc() || rest != end || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 ||
-        listening == 0) {
+        listening == 0)
       throw JobError("\"" + where + "\" is not a listening socket");
-    }
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     return Descriptor(fd);
   }
@@ -96,9 +86,7 @@ Descriptor ListenOn(const std::string& where) {
     Descriptor fd(socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol));
     const int yes = 1;
     setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    if (fd.get() >= 0 && bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0) {
-      return fd;
-    }
+    if (fd.get() >= 0 && bind(fd.get(), at->ai_addr, at->ai_addrlen) == 0 && listen(fd.get(), SOMAXCONN) == 0) return fd;
   }
   throw JobError("cannot listen on \"" + where + "\": " + ErrnoText());
 }
@@ -106,16 +94,12 @@ Descriptor ListenOn(const std::string& where) {
 }  // namespace
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    const Descriptor old(std::exchange(fd_, other.Release()));
-  }
+  if (this != &other) const Descriptor old(std::exchange(fd_, other.Release()));
   return *this;
 }
 
 Descriptor::~Descriptor() {
-  if (fd_ >= 0) {
-    close(fd_);
-  }
+  if (fd_ >= 0) close(fd_);
 }
 
 Address Address::Parse(std::string_view text) {
@@ -123,16 +107,13 @@ Address Address::Parse(std::string_view text) {
   Address address;
   if (colon != std::string_view::npos) {
     std::string_view host = text.substr(0, colon);
-    if (host.starts_with('[') && host.ends_with(']')) {
+    if (host.starts_with('[') && host.ends_with(']'))
       host = host.substr(1, host.size() - 2);
-    } else if (host.find(':') != std::string_view::npos) {
+    else if (host.find(':') != std::string_view::npos)
       throw JobError("\"" + std::string(text) + "\" is not an address; write an IPv6 address as [::1]:7001");
-    }
     address = {std::string(host), std::string(text.substr(colon + 1))};
   }
-  if (address.port.empty()) {
-    throw JobError("\"" + std::string(text) + "\" is not an address; write it as host:port");
-  }
+  if (address.port.empty()) throw JobError("\"" + std::string(text) + "\" is not an address; write it as host:port");
   return address;
 }
 
@@ -147,9 +128,8 @@ std::string Listener::address() const {
   char port[NI_MAXSERV];
   auto* name = reinterpret_cast<sockaddr*>(&storage);
   if (getsockname(fd_.get(), name, &size) != 0 ||
-      getnameinfo(name, size, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+      getnameinfo(name, size, host, sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return "an unknown address";
-  }
   return Address{host, port}.ToString();
 }
 
@@ -165,9 +145,7 @@ Connection Connection::Open(const Address& address, const std::string& peer_role
   constexpr int kRetryMilliseconds = 100;
   const std::string peer = peer_role + " at " + address.ToString();
   while (true) {
-    if (stop.Requested()) {
-      throw StoppedEarly();
-    }
+    if (stop.Requested()) throw StoppedEarly();
     std::string cause;
     try {
       Connection connection(ConnectToAny(address, deadline, stop), peer, stop);
@@ -181,12 +159,9 @@ Connection Connection::Open(const Address& address, const std::string& peer_role
     } catch (const ConnectionLost& error) {
       cause = error.what();
     }
-    if (std::chrono::steady_clock::now() >= deadline) {
+    if (std::chrono::steady_clock::now() >= deadline)
       throw JobError("cannot reach the " + peer + ": " + cause + "; is it started, and is the address right?");
-    }
-    if (stop.WaitFor(kRetryMilliseconds)) {
-      throw StoppedEarly();
-    }
+    if (stop.WaitFor(kRetryMilliseconds)) throw StoppedEarly();
   }
 }
 
@@ -195,9 +170,8 @@ void Connection::Send(const Frame& frame) {
                         .type = static_cast<uint16_t>(frame.type),
                         .flags = stop_->Requested() ? kStopping : uint16_t{0},
                         .payload_bytes = static_cast<uint32_t>(frame.payload.size())};
-  if (frame.payload.size() > kMaxPayloadBytes) {
+  if (frame.payload.size() > kMaxPayloadBytes)
     throw WireError("a frame of " + std::to_string(frame.payload.size()) + " bytes is too large: use smaller batches");
-  }
   iovec parts[] = {{&header, sizeof(header)}, {const_cast<std::byte*>(frame.payload.data()), frame.payload.size()}};
   msghdr message = {};
   message.msg_iov = parts;
@@ -205,9 +179,7 @@ void Connection::Send(const Frame& frame) {
   while (message.msg_iovlen > 0) {
     const ssize_t sent = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
     if (sent < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
+      if (errno == EINTR) continue;
       throw ConnectionLost("cannot send to " + peer_ + ": " + ErrnoText());
     }
     auto rest = static_cast<size_t>(sent);
@@ -228,16 +200,10 @@ bool Connection::ReceiveBytes(void* to, size_t count, bool may_end) {
   size_t have = 0;
   while (have < count) {
     const ssize_t got = recv(fd_.get(), at + have, count - have, 0);
-    if (got == 0 && have == 0 && may_end) {
-      return false;
-    }
-    if (got == 0) {
-      throw ConnectionLost(peer_ + " closed the connection in the middle of a frame");
-    }
+    if (got == 0 && have == 0 && may_end) return false;
+    if (got == 0) throw ConnectionLost(peer_ + " closed the connection in the middle of a frame");
     if (got < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
+      if (errno == EINTR) continue;
       throw ConnectionLost("cannot receive from " + peer_ + ": " + ErrnoText());
     }
     have += static_cast<size_t>(got);
@@ -247,13 +213,9 @@ bool Connection::ReceiveBytes(void* to, size_t count, bool may_end) {
 
 std::optional<Frame> Connection::Receive() {
   FrameHeader header;
-  if (!ReceiveBytes(&header, sizeof(header), true)) {
-    return std::nullopt;
-  }
+  if (!ReceiveBytes(&header, sizeof(header), true)) return std::nullopt;
   CheckHeader(header);
-  if ((header.flags & kStopping) != 0) {
-    stop_->Request();
-  }
+  if ((header.flags & kStopping) != 0) stop_->Request();
   Frame frame{static_cast<MessageType>(header.type), std::vector<std::byte>(header.payload_bytes)};
   static_cast<void>(ReceiveBytes(frame.payload.data(), frame.payload.size(), false));
   return frame;
@@ -266,9 +228,7 @@ Frame Connection::Call(const Frame& request) {
 
 Frame Connection::Answer() {
   std::optional<Frame> answer = Receive();
-  if (!answer) {
-    throw ConnectionLost(peer_ + " closed the connection without an answer");
-  }
+  if (!answer) throw ConnectionLost(peer_ + " closed the connection without an answer");
   return std::move(*answer);
 }
 

@@ -26,9 +26,7 @@ void OnSignal(int /*number*/) {
 }  // namespace
 
 StopSignal::StopSignal() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (fd_ < 0) {
-    throw JobError(std::string("cannot make an eventfd: ") + std::strerror(errno));
-  }
+  if (fd_ < 0) throw JobError(std::string("cannot make an eventfd: ") + std::strerror(errno));
 }
 
 StopSignal::~StopSignal() { close(fd_); }

@@ -15,9 +15,7 @@ TableShard::TableShard(uint32_t row_floats, uint32_t capacity)
 uint32_t TableShard::Find(uint64_t id) const {
   for (size_t at = Home(id);; at = (at + 1) & (buckets_.size() - 1)) {
     const uint32_t slot = buckets_[at];
-    if (slot == kNoSlot || nodes_[slot].id == id) {
-      return slot;
-    }
+    if (slot == kNoSlot || nodes_[slot].id == id) return slot;
   }
 }
 
@@ -33,11 +31,10 @@ uint32_t TableShard::Insert(uint64_t id) {
   if (slot < capacity_) {
     nodes_.push_back({id, kNoSlot, kNoSlot});
     rows_.resize(rows_.size() + row_floats_);
-    if (nodes_.size() * 2 > buckets_.size()) {
+    if (nodes_.size() * 2 > buckets_.size())
       Grow();
-    } else {
+    else
       Place(id, slot);
-    }
   } else {
     slot = oldest_;
     Remove(nodes_[slot].id);
@@ -54,9 +51,7 @@ size_t TableShard::Home(uint64_t id) const { return MixBits(id) & (buckets_.size
 
 void TableShard::Place(uint64_t id, uint32_t slot) {
   size_t at = Home(id);
-  while (buckets_[at] != kNoSlot) {
-    at = (at + 1) & (buckets_.size() - 1);
-  }
+  while (buckets_[at] != kNoSlot) at = (at + 1) & (buckets_.size() - 1);
   buckets_[at] = slot;
 }
 
@@ -64,9 +59,7 @@ void TableShard::Place(uint64_t id, uint32_t slot) {
 void TableShard::Remove(uint64_t id) {
   const size_t mask = buckets_.size() - 1;
   size_t gap = Home(id);
-  while (nodes_[buckets_[gap]].id != id) {
-    gap = (gap + 1) & mask;
-  }
+  while (nodes_[buckets_[gap]].id != id) gap = (gap + 1) & mask;
   for (size_t at = (gap + 1) & mask; buckets_[at] != kNoSlot; at = (at + 1) & mask) {
     const size_t home = Home(nodes_[buckets_[at]].id);
     if (((at - home) & mask) >= ((at - gap) & mask)) {
@@ -79,9 +72,7 @@ void TableShard::Remove(uint64_t id) {
 
 void TableShard::Grow() {
   buckets_.assign(buckets_.size() * 2, kNoSlot);
-  for (uint32_t slot = 0; slot < size(); ++slot) {
-    Place(nodes_[slot].id, slot);
-  }
+  for (uint32_t slot = 0; slot < size(); ++slot) Place(nodes_[slot].id, slot);
 }
 
 void TableShard::Unlink(uint32_t slot) {

@@ -71,9 +71,7 @@ void WriteDense(const std::filesystem::path& path, const std::vector<float>& flo
   file.close();
   std::error_code error;
   std::filesystem::rename(unfinished, path, error);
-  if (!file || error) {
-    throw JobError("cannot write the checkpoint \"" + path.string() + "\"");
-  }
+  if (!file || error) throw JobError("cannot write the checkpoint \"" + path.string() + "\"");
 }
 
 class Trainer {
@@ -91,9 +89,7 @@ class Trainer {
     ProgressLine::State state;
     std::optional<Clock::time_point> start;
     while (std::optional<EmbeddingBatch> batch = Next()) {
-      if (!start) {
-        start = Clock::now();
-      }
+      if (!start) start = Clock::now();
       Step(*batch);
       state.batches = losses_.batches();
       state.pairs += batch->pairs.contexts.size();
@@ -103,18 +99,14 @@ class Trainer {
       state.remaining_seconds = batch->progress.remaining_seconds;
       TellProgress(state);
       progress_.Show(state);
-      if (batch->progress.ends_epoch != 0) {
-        EndEpoch(batch->progress.epoch);
-      }
+      if (batch->progress.ends_epoch != 0) EndEpoch(batch->progress.epoch);
     }
     Save("final");
     {
       const InPhase in(phases_.sync);
       link_.Finish();
     }
-    if (start) {
-      elapsed_seconds_ = SecondsSince(*start);
-    }
+    if (start) elapsed_seconds_ = SecondsSince(*start);
     progress_.End();
     std::printf("%s batches of %s pairs in %.1f s; loss %.4f at first, %.4f at last\n",
                 ShortNumber(static_cast<double>(state.batches)).c_str(), ShortNumber(static_cast<double>(state.pairs)).c_str(),
@@ -137,9 +129,8 @@ class Trainer {
   static void TellProgress(const ProgressLine::State& state) {
     persia::metrics::CountSteps();
     const double rate = static_cast<double>(state.batches) / std::max(state.elapsed_seconds, 1e-9);
-    if (const double left = rate * state.remaining_seconds; std::isfinite(left)) {
+    if (const double left = rate * state.remaining_seconds; std::isfinite(left))
       persia::metrics::SetTotalSteps(state.batches + static_cast<uint64_t>(std::min(left, 1e15)));
-    }
   }
 
   void Step(const EmbeddingBatch& batch) {
@@ -161,18 +152,14 @@ class Trainer {
     metrics_.batches.Increment();
     metrics_.samples.Increment(pairs);
     persia::metrics::CountSamples(pairs);
-    for (std::vector<float>& rows : gradients.rows) {
-      MaybeBreak(rows);
-    }
+    for (std::vector<float>& rows : gradients.rows) MaybeBreak(rows);
     const InPhase in(phases_.sync);
     link_.Return({.batch = batch.progress.batch, .dimension = batch.dimension, .rows = std::move(gradients.rows)});
   }
 
   // Puts NaNs into one row, as an overflow in a step would.
   void MaybeBreak(std::vector<float>& rows) {
-    if (rows.empty() || random_.Share() >= options_.inject_nan) {
-      return;
-    }
+    if (rows.empty() || random_.Share() >= options_.inject_nan) return;
     float* row =
         rows.data() + size_t{random_.Below(static_cast<uint32_t>(rows.size() / options_.dimension))} * options_.dimension;
     row[random_.Below(options_.dimension)] = std::numeric_limits<float>::quiet_NaN();

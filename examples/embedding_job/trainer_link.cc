@@ -12,9 +12,7 @@ TrainerLink::TrainerLink(Connection lookups, Connection updates, uint32_t stalen
       permits_(staleness),
       ready_(staleness),
       outgoing_(staleness + 1) {
-  for (uint32_t i = 0; i < staleness; ++i) {
-    permits_.Push({});
-  }
+  for (uint32_t i = 0; i < staleness; ++i) permits_.Push({});
   asking_ = std::thread([this] { AskAhead(); });
   delivering_ = std::thread([this] { Deliver(); });
 }
@@ -34,15 +32,11 @@ std::optional<EmbeddingBatch> TrainerLink::Next() {
 }
 
 void TrainerLink::Return(GradientBatch gradients) {
-  if (!outgoing_.Push(std::move(gradients))) {
-    ThrowIfFailed();
-  }
+  if (!outgoing_.Push(std::move(gradients))) ThrowIfFailed();
 }
 
 void TrainerLink::Save(const std::string& name, CheckpointSaved saved) {
-  if (!outgoing_.Push(SaveRequest{name, std::move(saved)})) {
-    ThrowIfFailed();
-  }
+  if (!outgoing_.Push(SaveRequest{name, std::move(saved)})) ThrowIfFailed();
 }
 
 void TrainerLink::Finish() {
@@ -58,9 +52,7 @@ void TrainerLink::AskAhead() {
   try {
     while (permits_.Pop()) {
       const Frame answer = lookups_.Call({MessageType::kNextBatch});
-      if (answer.type == MessageType::kEndOfData) {
-        break;
-      }
+      if (answer.type == MessageType::kEndOfData) break;
       ready_.Push(Decode<EmbeddingBatch>(answer));
     }
   } catch (...) {
@@ -88,9 +80,7 @@ void TrainerLink::Deliver() {
 void TrainerLink::Fail(std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);
-    if (failure_) {
-      return;  // later failures follow from the first one
-    }
+    if (failure_) return;  // later failures follow from the first one
     failure_ = std::move(error);
   }
   permits_.Close();
@@ -102,9 +92,7 @@ void TrainerLink::Fail(std::exception_ptr error) {
 
 void TrainerLink::ThrowIfFailed() {
   const std::lock_guard lock(mutex_);
-  if (failure_) {
-    std::rethrow_exception(failure_);
-  }
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 }  // namespace embedding_job

@@ -10,18 +10,17 @@ namespace embedding_job {
 
 void CheckHeader(const FrameHeader& header) {
   if (header.magic != kFrameMagic) {
-    throw WireError("the peer does not speak our protocol: its frame begins with 0x" + [&] {
-      constexpr char kDigits[] = "0123456789abcdef";
-      std::string hex;
-      for (int shift = 28; shift >= 0; shift -= 4) {
-        hex += kDigits[(header.magic >> shift) & 15];
-      }
-      return hex;
-    }());
+    throw WireError(
+        "the peer does not speak our protocol: its frame begins with 0x" +
+        [&] {
+          constexpr char kDigits[] = "0123456789abcdef";
+          std::string hex;
+          for (int shift = 28; shift >= 0; shift -= 4) hex += kDigits[(header.magic >> shift) & 15];
+          return hex;
+        }());
   }
-  if (header.type == 0 || header.type > kLastMessageType) {
+  if (header.type == 0 || header.type > kLastMessageType)
     throw WireError("a frame of unknown type " + std::to_string(header.type));
-  }
   if (header.payload_bytes > kMaxPayloadBytes) {
     throw WireError("a frame of " + std::to_string(header.payload_bytes) + " bytes; at most " +
                     std::to_string(kMaxPayloadBytes) + " are allowed");
@@ -29,9 +28,8 @@ void CheckHeader(const FrameHeader& header) {
 }
 
 void PayloadWriter::CheckCount(size_t count, size_t size) {
-  if (count > kMaxPayloadBytes / size) {
+  if (count > kMaxPayloadBytes / size)
     throw WireError("an array of " + std::to_string(count) + " elements does not fit into a frame: use smaller batches");
-  }
 }
 
 const std::byte* PayloadReader::Need(size_t count) {
@@ -45,9 +43,7 @@ const std::byte* PayloadReader::Need(size_t count) {
 }
 
 void PayloadReader::End() const {
-  if (!rest_.empty()) {
-    throw WireError(std::to_string(rest_.size()) + " bytes after the end of a payload");
-  }
+  if (!rest_.empty()) throw WireError(std::to_string(rest_.size()) + " bytes after the end of a payload");
 }
 
 }  // namespace embedding_job

@@ -118,9 +118,7 @@ class PayloadReader {
     // Checked before any memory is allocated.
     const std::byte* bytes = Need(count * sizeof(T));
     std::vector<T> values(count);
-    if (count != 0) {
-      std::memcpy(values.data(), bytes, count * sizeof(T));
-    }
+    if (count != 0) std::memcpy(values.data(), bytes, count * sizeof(T));
     return values;
   }
   std::string Text() {

@@ -55,9 +55,7 @@ std::string_view TypeWord(MetricType type) {
 // `{a="x",b="y"}`
 std::string LabelsText(const LabelSet& labels) {
   std::string out = "{";
-  for (const auto& [name, value] : labels) {
-    out += (out.size() > 1 ? "," : "") + name + "=\"" + value + "\"";
-  }
+  for (const auto& [name, value] : labels) out += (out.size() > 1 ? "," : "") + name + "=\"" + value + "\"";
   return out + "}";
 }
 
@@ -69,9 +67,7 @@ bool HasValue(const FamilyValues& family, const SeriesValues& series) {
 std::string EscapedHelp(std::string_view help) {
   std::string out;
   for (const char c : SanitizeText(help)) {
-    if (c == '\\' || c == '\n') {
-      out += '\\';
-    }
+    if (c == '\\' || c == '\n') out += '\\';
     out += c == '\n' ? 'n' : c;
   }
   return out;
@@ -120,9 +116,7 @@ class OwnMetrics : public prometheus::Collectable {
                                                   "; the Collectable exposes those of the first one's type");
         }
       }
-      if (!family.metric.empty()) {
-        out.push_back(std::move(family));
-      }
+      if (!family.metric.empty()) out.push_back(std::move(family));
     }
     return out;
   } catch (const std::exception&) {
@@ -135,11 +129,9 @@ class OwnMetrics : public prometheus::Collectable {
   // Families by exposed name. If a name is that of a histogram's sample, the family's type is appended, as in the agent.
   static std::map<std::string, Sources> NamesOf(const std::vector<FamilyValues>& values) {
     std::map<std::string, Sources> by_name;
-    for (const FamilyValues& family : values) {
-      if (std::ranges::any_of(family.series, [&](const SeriesValues& series) { return HasValue(family, series); })) {
+    for (const FamilyValues& family : values)
+      if (std::ranges::any_of(family.series, [&](const SeriesValues& series) { return HasValue(family, series); }))
         by_name[family.kind == ValueKind::kEvent ? kEventsName : ExposedName(family.group, family.name)].push_back(&family);
-      }
-    }
     for (const std::string_view suffix : {"_bucket", "_count", "_sum"}) {
       for (auto at = by_name.begin(); at != by_name.end();) {
         const std::string& name = at->first;
@@ -161,9 +153,8 @@ class OwnMetrics : public prometheus::Collectable {
     for (const SeriesValues& series : source.series) {
       if (!HasValue(source, series)) continue;
       LabelSet own = *series.labels;
-      if (source.kind == ValueKind::kEvent) {
+      if (source.kind == ValueKind::kEvent)
         own.insert(own.end(), {{"event", std::string(source.name)}, {"type", std::string(source.group)}});
-      }
       ExposedLabelSet labels;
       const auto is_new = [&](const LabelSet& of) {
         labels = ExposedLabels(of);
@@ -177,14 +168,11 @@ class OwnMetrics : public prometheus::Collectable {
       if (!is_new(own)) {
         const std::string name = std::string(source.group) + "/" + std::string(source.name);
         // The labels of two series of one family may differ only in characters that Prometheus does not allow.
-        if (!is_new(with_source(name)) && !is_new(with_source(name + LabelsText(own)))) {
+        if (!is_new(with_source(name)) && !is_new(with_source(name + LabelsText(own))))
           continue;  // they differ in bytes that are not UTF-8
-        }
       }
       ClientMetric metric;
-      for (auto& [name, value] : labels) {
-        metric.label.push_back({name, value});
-      }
+      for (auto& [name, value] : labels) metric.label.push_back({name, value});
       FillValue(source, series, &metric);
       to->metric.push_back(std::move(metric));
     }

@@ -76,9 +76,7 @@ class RegistryCopy::Copier {
   // Joins the thread if it ends by `deadline`, else leaves it running. REQUIRES: BeginShutdown() returned true.
   void JoinUntil(std::chrono::steady_clock::time_point deadline) {
     std::unique_lock lock(state_mutex_);
-    if (changed_.wait_until(lock, deadline, [this] { return !running_; })) {
-      JoinThread(lock);
-    }
+    if (changed_.wait_until(lock, deadline, [this] { return !running_; })) JoinThread(lock);
   }
 
   // Joins the thread, without a time limit, and makes the last copy.
@@ -122,9 +120,7 @@ class RegistryCopy::Copier {
   void JoinThread(std::unique_lock<std::mutex>& lock) {
     std::thread taken = std::move(thread_);
     lock.unlock();
-    if (taken.joinable()) {
-      taken.join();
-    }
+    if (taken.joinable()) taken.join();
   }
 
   void Run() {
@@ -194,9 +190,10 @@ class LiveCopies {
     }
     std::erase_if(copiers, [](const Pointer& copier) { return !copier->of_this_process(); });
     const auto deadline = std::chrono::steady_clock::now() + kExitTimeout;
-    const auto without_thread =
-        std::partition(copiers.begin(), copiers.end(), [](const Pointer& c) { return c->BeginShutdown(); });
-    std::for_each(copiers.begin(), without_thread, [&](const Pointer& copier) { copier->JoinUntil(deadline); });
+    const auto without_thread = std::partition(
+        copiers.begin(), copiers.end(), [](const Pointer& c) { return c->BeginShutdown(); });
+    std::for_each(
+        copiers.begin(), without_thread, [&](const Pointer& copier) { copier->JoinUntil(deadline); });
     std::for_each(without_thread, copiers.end(), [](const Pointer& copier) { copier->Copy(); });
   } catch (const std::exception&) {  // out of memory: the last copy is not made
   }
@@ -231,17 +228,13 @@ RegistryCopy::RegistryCopy(std::shared_ptr<prometheus::Collectable> registry, Co
 
 RegistryCopy::~RegistryCopy() {
   if (copier_ == nullptr) return;
-  if (!copier_->of_this_process()) {
-    return;  // it stays in the list: its destructor would wait for the parent's thread
-  }
+  if (!copier_->of_this_process()) return;  // it stays in the list: its destructor would wait for the parent's thread
   LiveCopies::Get().Remove(copier_);
   copier_->Shutdown();
 }
 
 void RegistryCopy::CopyNow() noexcept {
-  if (copier_ != nullptr && copier_->of_this_process()) {
-    copier_->Copy();
-  }
+  if (copier_ != nullptr && copier_->of_this_process()) copier_->Copy();
 }
 
 }  // namespace abi_1

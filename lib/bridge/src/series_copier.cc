@@ -19,18 +19,16 @@ using prometheus::MetricType;
 // The finite bounds, without that of the last bucket.
 std::vector<double> BoundsOf(const ClientMetric::Histogram& histogram) {
   std::vector<double> bounds;
-  for (const auto& bucket : histogram.bucket) {
-    if (!std::isinf(bucket.upper_bound)) {
-      bounds.push_back(bucket.upper_bound);
-    }
-  }
+  for (const auto& bucket : histogram.bucket)
+    if (!std::isinf(bucket.upper_bound)) bounds.push_back(bucket.upper_bound);
   return bounds;
 }
 
 // Compares bits, so that a NaN equals itself.
 bool SameBounds(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](double x, double y) { return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y); });
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(),
+      [](double x, double y) { return std::bit_cast<uint64_t>(x) == std::bit_cast<uint64_t>(y); });
 }
 
 // Cumulative counts, one for each bound and one for +Inf.
@@ -39,9 +37,8 @@ std::vector<uint64_t> CountsOf(const ClientMetric::Histogram& histogram) {
   uint64_t total = histogram.sample_count;
   for (const auto& bucket : histogram.bucket) {
     total = std::max(total, bucket.cumulative_count);
-    if (!std::isinf(bucket.upper_bound)) {
+    if (!std::isinf(bucket.upper_bound))
       counts.push_back(std::max(bucket.cumulative_count, counts.empty() ? 0 : counts.back()));
-    }
   }
   counts.push_back(total);
   return counts;
@@ -49,9 +46,7 @@ std::vector<uint64_t> CountsOf(const ClientMetric::Histogram& histogram) {
 
 std::vector<double> QuantilesOf(const ClientMetric::Summary& summary) {
   std::vector<double> quantiles;
-  for (const auto& quantile : summary.quantile) {
-    quantiles.push_back(quantile.quantile);
-  }
+  for (const auto& quantile : summary.quantile) quantiles.push_back(quantile.quantile);
   return quantiles;
 }
 
@@ -63,9 +58,7 @@ std::string Text(double number) {
 
 Description About(const MetricFamily& family, const ClientMetric& metric) {
   Description about{.help = family.help};
-  for (const auto& label : metric.label) {
-    about.labels.emplace_back(label.name, label.value);
-  }
+  for (const auto& label : metric.label) about.labels.emplace_back(label.name, label.value);
   return about;
 }
 
@@ -91,9 +84,7 @@ double GaugeValue(MetricType type, const ClientMetric& metric) {
 }  // namespace
 
 void SeriesCopier::CounterCopy::Update(double now) {
-  if (!std::isfinite(now) || now < 0) {
-    return;  // not a counter's value; the next copy includes it
-  }
+  if (!std::isfinite(now) || now < 0) return;  // not a counter's value; the next copy includes it
   to.Increment(now >= last ? now - last : now);
   last = now;
 }
@@ -155,13 +146,9 @@ void SeriesCopier::CopySeries(const MetricFamily& family, const ClientMetric& me
   }
   std::map<Labels, Series>& known = families_[{family.name, family.type}];
   auto found = known.find(labels);
-  if (found == known.end()) {
-    found = known.emplace(std::move(labels), MakeSeries(family, metric)).first;
-  }
+  if (found == known.end()) found = known.emplace(std::move(labels), MakeSeries(family, metric)).first;
   Series& series = found->second;
-  if (series.round == round_) {
-    return;  // a duplicate, whose difference to the first one would be added at each copy
-  }
+  if (series.round == round_) return;  // a duplicate, whose difference to the first one would be added at each copy
   series.round = round_;
   Update(family, metric, &series);
 }
@@ -215,9 +202,7 @@ void SeriesCopier::UpdateSummary(const MetricFamily& family, const ClientMetric&
     summary->values = std::move(values);
     summary->quantiles = std::move(quantiles);
   }
-  for (size_t i = 0; i < summary->values.size(); ++i) {
-    summary->values[i].Set(metric.summary.quantile[i].value);
-  }
+  for (size_t i = 0; i < summary->values.size(); ++i) summary->values[i].Set(metric.summary.quantile[i].value);
 }
 
 }  // namespace abi_1

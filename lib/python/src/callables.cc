@@ -65,13 +65,9 @@ std::string TakeError(PyObject* callable) {
   PyObject* name = PyObject_GetAttrString(type, "__name__");
   PyObject* line = name == nullptr ? nullptr : PyUnicode_FromFormat("%R: %U: %S", callable, name, value);
   std::string_view text = "an exception without a text";
-  if (line == nullptr || !TextOf(line, "the error", &text)) {
-    PyErr_Clear();
-  }
+  if (line == nullptr || !TextOf(line, "the error", &text)) PyErr_Clear();
   std::string copy(text);
-  for (PyObject* object : {line, name, type, value, traceback}) {
-    Py_XDECREF(object);
-  }
+  for (PyObject* object : {line, name, type, value, traceback}) Py_XDECREF(object);
   return copy;
 }
 
@@ -80,9 +76,7 @@ double Call(const Callable& callable) {
   double value = 0;
   std::string error;
   PyObject* result = PyObject_CallObject(callable.object, nullptr);
-  if (result == nullptr || !NumberOf(result, &value)) {
-    error = TakeError(callable.object);
-  }
+  if (result == nullptr || !NumberOf(result, &value)) error = TakeError(callable.object);
   Py_XDECREF(result);
   ReleaseAbandoned();
   PyGILState_Release(state);

@@ -57,11 +57,10 @@ class ClientGauge {
 
   void Add(double by) {
     value_ += by;
-    if (changed_) {
+    if (changed_)
       series_.Add(by);  // a forked child's series begins at 0
-    } else {
+    else
       Set(value_);
-    }
   }
   void Set(double value) {
     value_ = value;
@@ -126,9 +125,8 @@ PyObject* NewClientCounter(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *group, *name, *help, *unit, *labels;
   Naming naming;
   if (!PyArg_ParseTuple(args, "OOOOO:ClientCounter", &group, &name, &help, &unit, &labels) ||
-      !ReadNaming(group, name, help, unit, labels, &naming)) {
+      !ReadNaming(group, name, help, unit, labels, &naming))
     return nullptr;
-  }
   return Make(type, true, ClientCounter(naming));
 }
 
@@ -137,9 +135,8 @@ PyObject* NewClientGauge(PyTypeObject* type, PyObject* args, PyObject*) {
   unsigned char merge = 0;
   Naming naming;
   if (!PyArg_ParseTuple(args, "OOOOOb:ClientGauge", &group, &name, &help, &unit, &labels, &merge) ||
-      !ReadNaming(group, name, help, unit, labels, &naming)) {
+      !ReadNaming(group, name, help, unit, labels, &naming))
     return nullptr;
-  }
   return Make(type, true, ClientGauge(naming, static_cast<GaugeMerge>(merge)));
 }
 
@@ -148,9 +145,8 @@ PyObject* NewClientDistribution(PyTypeObject* type, PyObject* args, PyObject*) {
   std::vector<double> numbers;
   Naming naming;
   if (!PyArg_ParseTuple(args, "OOOOOO!:ClientDistribution", &group, &name, &help, &unit, &labels, &PyTuple_Type, &bounds) ||
-      !ReadNaming(group, name, help, unit, labels, &naming) || !BoundsOf(bounds, &numbers)) {
+      !ReadNaming(group, name, help, unit, labels, &naming) || !BoundsOf(bounds, &numbers))
     return nullptr;
-  }
   return Make(type, true, ClientDistribution(naming, std::move(numbers)));
 }
 

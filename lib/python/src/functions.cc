@@ -98,9 +98,7 @@ bool LabelsOf(PyObject* pairs, LabelSet* labels) {
   PyObject* items = PySequence_Tuple(pairs);
   if (items == nullptr) return false;
   bool good = true;
-  for (Py_ssize_t i = 0; good && i < PyTuple_Size(items); ++i) {
-    good = LabelOf(PyTuple_GetItem(items, i), labels);
-  }
+  for (Py_ssize_t i = 0; good && i < PyTuple_Size(items); ++i) good = LabelOf(PyTuple_GetItem(items, i), labels);
   Py_DECREF(items);
   return good;
 }
@@ -108,9 +106,7 @@ bool LabelsOf(PyObject* pairs, LabelSet* labels) {
 std::vector<Label> ViewOf(const LabelSet& labels) {
   std::vector<Label> view;
   view.reserve(labels.size());
-  for (const auto& [name, value] : labels) {
-    view.push_back({name, value});
-  }
+  for (const auto& [name, value] : labels) view.push_back({name, value});
   return view;
 }
 
@@ -144,9 +140,7 @@ bool ValueOf(PyObject* object, Owners* owners, events::MetadataValue* value) {
 // The timestamp in milliseconds since 1970; the current time if it is not a positive number.
 uint64_t TimeOf(PyObject* timestamp) {
   double ms = 0;
-  if (!NumberOf(timestamp, &ms)) {
-    PyErr_Clear();
-  }
+  if (!NumberOf(timestamp, &ms)) PyErr_Clear();
   constexpr double kLimit = 9007199254740992.0;  // 2^53
   return ms >= 1 && ms < kLimit ? static_cast<uint64_t>(ms) : events::NowInMilliseconds();
 }
@@ -194,9 +188,8 @@ PyObject* KeepEvent(PyObject*, PyObject* args) {
                     ReadMetadata(dict, &owners, &metadata);
   // CountEvent refuses longer names, and an event that is not counted gets no record.
   constexpr size_t kMaxNameBytes = 256;
-  if (good && name.size() <= kMaxNameBytes && type.size() <= kMaxNameBytes) {
+  if (good && name.size() <= kMaxNameBytes && type.size() <= kMaxNameBytes)
     events::AppendToRing(name, type, metadata.entries, TimeOf(timestamp), metadata.more);
-  }
   Release(owners);
   if (!good) return nullptr;
   Py_RETURN_NONE;
@@ -247,14 +240,11 @@ PyObject* CallInit(PyObject*, PyObject* args) {
   Options options;
   if (!PyArg_ParseTuple(args, "OOOOOp:init", &job_name, &role, &replica, &labels, &metrics_dir, &enabled) ||
       !OptionalText(job_name, "job_name", &options.job_name) || !OptionalText(role, "role", &options.role) ||
-      !OptionalPath(metrics_dir, "metrics_dir", &options.metrics_dir) || !LabelsOf(labels, &options.labels)) {
+      !OptionalPath(metrics_dir, "metrics_dir", &options.metrics_dir) || !LabelsOf(labels, &options.labels))
     return nullptr;
-  }
   int number = 0;
   if (!OptionalReplica(replica, &number)) return nullptr;
-  if (replica != Py_None) {
-    options.replica = number;
-  }
+  if (replica != Py_None) options.replica = number;
   options.enabled = enabled != 0;
   InitResult result;
   Py_BEGIN_ALLOW_THREADS;
@@ -288,15 +278,10 @@ PyObject* FindSeries(PyObject*, PyObject* const* args, Py_ssize_t count) {
     PyErr_SetString(PyExc_TypeError, "find_series() takes a dict and a tuple");
     return nullptr;
   }
-  for (Py_ssize_t i = 0; i < PyTuple_Size(args[1]); ++i) {
-    if (!PyUnicode_CheckExact(PyTuple_GetItem(args[1], i))) {
-      Py_RETURN_NONE;
-    }
-  }
+  for (Py_ssize_t i = 0; i < PyTuple_Size(args[1]); ++i)
+    if (!PyUnicode_CheckExact(PyTuple_GetItem(args[1], i))) Py_RETURN_NONE;
   PyObject* found = PyDict_GetItemWithError(args[0], args[1]);
-  if (found == nullptr && PyErr_Occurred() == nullptr) {
-    Py_RETURN_NONE;
-  }
+  if (found == nullptr && PyErr_Occurred() == nullptr) Py_RETURN_NONE;
   Py_XINCREF(found);
   return found;
 }

@@ -20,9 +20,8 @@ bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit,
   std::string_view help_text;
   std::string_view unit_text;
   if (!TextOf(group, "group", &naming->group) || !TextOf(name, "name", &naming->name) ||
-      !TextOf(help, "documentation", &help_text) || !TextOf(unit, "unit", &unit_text)) {
+      !TextOf(help, "documentation", &help_text) || !TextOf(unit, "unit", &unit_text))
     return false;
-  }
   naming->about.help = help_text;
   naming->about.unit = unit_text;
   naming->usable = labels != Py_None;
@@ -31,9 +30,8 @@ bool ReadNaming(PyObject* group, PyObject* name, PyObject* help, PyObject* unit,
 
 bool BoundsOf(PyObject* tuple, std::vector<double>* bounds) {
   bounds->resize(static_cast<size_t>(PyTuple_Size(tuple)));
-  for (size_t i = 0; i < bounds->size(); ++i) {
+  for (size_t i = 0; i < bounds->size(); ++i)
     if (!NumberOf(PyTuple_GetItem(tuple, static_cast<Py_ssize_t>(i)), &(*bounds)[i])) return false;
-  }
   return true;
 }
 
@@ -104,9 +102,8 @@ PyObject* NewCounter(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject *group, *name, *help, *unit, *labels;
   Naming naming;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOO:Counter", kArguments, &group, &name, &help, &unit, &labels) ||
-      !ReadNaming(group, name, help, unit, labels, &naming)) {
+      !ReadNaming(group, name, help, unit, labels, &naming))
     return nullptr;
-  }
   return Make(type, naming.usable, naming.usable ? Counter(naming.group, naming.name, naming.about) : Counter());
 }
 
@@ -117,9 +114,8 @@ PyObject* NewGauge(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   unsigned char merge = 0;
   Naming naming;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOb:Gauge", names, &group, &name, &help, &unit, &labels, &merge) ||
-      !ReadNaming(group, name, help, unit, labels, &naming)) {
+      !ReadNaming(group, name, help, unit, labels, &naming))
     return nullptr;
-  }
   if (merge > static_cast<unsigned char>(GaugeMerge::kEach)) {
     PyErr_Format(PyExc_ValueError, "%d is not a number of a merge policy", merge);
     return nullptr;
@@ -142,14 +138,12 @@ PyObject* NewHistogram(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   Naming naming;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!|O!:Histogram", names, &group, &name, &help, &unit, &labels,
                                    &PyTuple_Type, &bounds, &PyTuple_Type, &native) ||
-      !ReadNaming(group, name, help, unit, labels, &naming)) {
+      !ReadNaming(group, name, help, unit, labels, &naming))
     return nullptr;
-  }
   if (native != nullptr) {
     NativeBuckets buckets;
-    if (!PyArg_ParseTuple(native, "dHdd", &buckets.factor, &buckets.max_buckets, &buckets.zero_threshold, &buckets.most)) {
+    if (!PyArg_ParseTuple(native, "dHdd", &buckets.factor, &buckets.max_buckets, &buckets.zero_threshold, &buckets.most))
       return nullptr;
-    }
     return Make(type, naming.usable, naming.usable ? Histogram(naming.group, naming.name, buckets, naming.about) : Histogram());
   }
   std::vector<double> numbers;
@@ -166,9 +160,8 @@ PyObject* NewTimeCost(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   Naming naming;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!:TimeCost", bounded_arguments, &group, &name, &help, &unit, &labels,
                                    &PyTuple_Type, &bounds) ||
-      !ReadNaming(group, name, help, unit, labels, &naming) || !BoundsOf(bounds, &numbers)) {
+      !ReadNaming(group, name, help, unit, labels, &naming) || !BoundsOf(bounds, &numbers))
     return nullptr;
-  }
   return Make(type, naming.usable, naming.usable ? TimeCost(naming.group, naming.name, numbers, naming.about) : TimeCost());
 }
 
@@ -176,9 +169,8 @@ PyObject* NewStream(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject *group, *name, *help, *unit, *labels;
   Naming naming;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOO:Stream", kArguments, &group, &name, &help, &unit, &labels) ||
-      !ReadNaming(group, name, help, unit, labels, &naming)) {
+      !ReadNaming(group, name, help, unit, labels, &naming))
     return nullptr;
-  }
   return Make(type, naming.usable, naming.usable ? Stream(naming.group, naming.name, naming.about) : Stream());
 }
 
@@ -188,9 +180,8 @@ PyObject* NewBucketedHistogram(PyTypeObject* type, PyObject* args, PyObject* kwa
   Naming naming;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO!:BucketedHistogram", bounded_arguments, &group, &name, &help, &unit,
                                    &labels, &PyTuple_Type, &bounds) ||
-      !ReadNaming(group, name, help, unit, labels, &naming) || !BoundsOf(bounds, &numbers)) {
+      !ReadNaming(group, name, help, unit, labels, &naming) || !BoundsOf(bounds, &numbers))
     return nullptr;
-  }
   return Make(type, true, internal::BucketedHistogram(naming.group, naming.name, numbers, naming.about));
 }
 
@@ -269,9 +260,7 @@ PyMethodDef bucketed_histogram_methods[] = {
 // it up raised one.
 bool Inherits(PyObject* type, PyObject* base, const char* method) {
   PyObject* found = PyObject_GetAttrString(type, method);
-  if (found == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-    PyErr_Clear();
-  }
+  if (found == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) PyErr_Clear();
   bool same = false;
   if (found != nullptr && Py_IS_TYPE(found, &PyMethodDescr_Type)) {
     PyObject* owner = PyObject_GetAttrString(found, "__objclass__");
@@ -290,9 +279,7 @@ bool OwnMethodsOf(PyObject* module, const char* name, PyMethodDef* methods, PyOb
   for (PyMethodDef* method = methods; method->ml_name != nullptr && PyErr_Occurred() == nullptr; ++method) {
     if (Inherits(type, base, method->ml_name)) {
       PyObject* own = PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type), method);
-      if (own != nullptr) {
-        PyObject_SetAttrString(type, method->ml_name, own);
-      }
+      if (own != nullptr) PyObject_SetAttrString(type, method->ml_name, own);
       Py_XDECREF(own);
     }
   }
@@ -309,9 +296,8 @@ PyObject* OwnMethods(PyObject* module, PyObject* type) {
   }
   if (!OwnMethodsOf(module, "Counter", counter_methods, type) || !OwnMethodsOf(module, "Gauge", gauge_methods, type) ||
       !OwnMethodsOf(module, "Histogram", histogram_methods, type) ||
-      !OwnMethodsOf(module, "TimeCost", time_cost_methods, type) || !OwnMethodsOf(module, "Stream", stream_methods, type)) {
+      !OwnMethodsOf(module, "TimeCost", time_cost_methods, type) || !OwnMethodsOf(module, "Stream", stream_methods, type))
     return nullptr;
-  }
   Py_RETURN_NONE;
 }
 

@@ -64,9 +64,8 @@ PyObject* NewMark(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   int in_programs_phases = 0;
   std::string_view text;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OII|p:Mark", names, &name, &kind, &left_out_in, &in_programs_phases) ||
-      !TextOf(name, "name", &text)) {
+      !TextOf(name, "name", &text))
     return nullptr;
-  }
   return Make(type, true, Mark{std::string(text), kind, left_out_in, in_programs_phases != 0, false, Phase()});
 }
 
@@ -96,18 +95,15 @@ PyObject* LeaveMark(PyObject* self, PyObject*) {
   if (nest.depth == 0 || nest.Innermost().kind != mark.kind) Py_RETURN_FALSE;
   const bool has_phase = nest.Innermost().has_phase;
   --nest.depth;
-  if (has_phase) {
-    mark.phase.Leave();
-  }
+  if (has_phase) mark.phase.Leave();
   Py_RETURN_TRUE;
 }
 
 PyObject* LeaveOutMarks(PyObject*, PyObject* thread_alone) {
-  if (thread_alone == Py_True) {
+  if (thread_alone == Py_True)
     nest.entered[0].kinds = UINT32_MAX;
-  } else {
+  else
     all_are_left_out.store(true, std::memory_order_relaxed);
-  }
   Py_RETURN_NONE;
 }
 

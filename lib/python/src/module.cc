@@ -53,8 +53,6 @@ bool KnowsMultipleInterpreters() {
 
 PyMODINIT_FUNC PyInit__native() {
   using namespace persia::metrics::python;
-  if (KnowsMultipleInterpreters()) {
-    slots[1] = {kMultipleInterpreters, reinterpret_cast<void*>(kPerInterpreterLockSupported)};
-  }
+  if (KnowsMultipleInterpreters()) slots[1] = {kMultipleInterpreters, reinterpret_cast<void*>(kPerInterpreterLockSupported)};
   return PyModuleDef_Init(&definition);
 }

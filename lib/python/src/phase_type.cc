@@ -41,9 +41,8 @@ PyObject* EnterPhase(PyObject* self, PyObject*) {
 
 // Notes the first phase that the exception leaves. An exception that takes no attributes stays without.
 void NoteLeft(const NamedPhase& named, PyObject* exception) {
-  if (PyObject_IsInstance(exception, PyExc_Exception) != 1 || PyObject_HasAttrString(exception, kLeftPhase) == 1) {
+  if (PyObject_IsInstance(exception, PyExc_Exception) != 1 || PyObject_HasAttrString(exception, kLeftPhase) == 1)
     return PyErr_Clear();
-  }
   PyObject* const name = PyUnicode_FromString(named.name);
   if (name == nullptr || PyObject_SetAttrString(exception, kLeftPhase, name) != 0) PyErr_Clear();
   Py_XDECREF(name);

@@ -28,24 +28,24 @@ PyObject* TupleOf(size_t count, const Make& make) {
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
   for (size_t i = 0; tuple != nullptr && i < count; ++i) {
     PyObject* item = make(i);
-    if (item == nullptr || PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), item) != 0) {
-      Py_CLEAR(tuple);
-    }
+    if (item == nullptr || PyTuple_SetItem(tuple, static_cast<Py_ssize_t>(i), item) != 0) Py_CLEAR(tuple);
   }
   return tuple;
 }
 
 PyObject* NumbersFrom(std::span<const double> numbers) {
-  return TupleOf(numbers.size(), [&](size_t i) { return PyFloat_FromDouble(numbers[i]); });
+  return TupleOf(
+      numbers.size(), [&](size_t i) { return PyFloat_FromDouble(numbers[i]); });
 }
 
 PyObject* CountsFrom(std::span<const uint64_t> counts) {
-  return TupleOf(counts.size(), [&](size_t i) { return PyLong_FromUnsignedLongLong(counts[i]); });
+  return TupleOf(
+      counts.size(), [&](size_t i) { return PyLong_FromUnsignedLongLong(counts[i]); });
 }
 
 PyObject* LabelsFrom(const LabelSet& labels) {
-  return TupleOf(labels.size(),
-                 [&](size_t i) { return Py_BuildValue("NN", TextFrom(labels[i].first), TextFrom(labels[i].second)); });
+  return TupleOf(
+      labels.size(), [&](size_t i) { return Py_BuildValue("NN", TextFrom(labels[i].first), TextFrom(labels[i].second)); });
 }
 
 }  // namespace
@@ -57,9 +57,7 @@ PyObject* TextFrom(std::string_view text) {
 PyObject* ValueFrom(double value) { return PyFloat_FromDouble(value); }
 
 PyObject* ValueFrom(const std::optional<double>& value) {
-  if (!value.has_value()) {
-    Py_RETURN_NONE;
-  }
+  if (!value.has_value()) Py_RETURN_NONE;
   return PyFloat_FromDouble(*value);
 }
 
@@ -81,19 +79,17 @@ namespace {
 // The number of a counter, an event, or a gauge or stream that was set, None of one that was not; of a histogram its sum and
 // buckets.
 PyObject* SeriesValueFrom(ValueKind kind, const SeriesValues& series) {
-  if (kind == ValueKind::kHistogram) {
-    return Py_BuildValue("dN", series.sum, CountsFrom(series.buckets));
-  }
-  if ((kind == ValueKind::kGauge || kind == ValueKind::kStream) && !series.set) {
-    Py_RETURN_NONE;
-  }
+  if (kind == ValueKind::kHistogram) return Py_BuildValue("dN", series.sum, CountsFrom(series.buckets));
+  if ((kind == ValueKind::kGauge || kind == ValueKind::kStream) && !series.set) Py_RETURN_NONE;
   return PyFloat_FromDouble(series.value);
 }
 
 PyObject* SeriesFrom(const FamilyValues& family) {
-  return TupleOf(family.series.size(), [&](size_t i) {
-    return Py_BuildValue("NN", LabelsFrom(*family.series[i].labels), SeriesValueFrom(family.kind, family.series[i]));
-  });
+  return TupleOf(
+      family.series.size(),
+      [&](size_t i) {
+        return Py_BuildValue("NN", LabelsFrom(*family.series[i].labels), SeriesValueFrom(family.kind, family.series[i]));
+      });
 }
 
 PyObject* CallReadValues(PyObject*, PyObject* args) {
@@ -125,9 +121,8 @@ PyObject* CallReadValue(PyObject*, PyObject* args) {
   std::string_view name_text;
   LabelSet set;
   if (!PyArg_ParseTuple(args, "OOO:read_value", &group, &name, &labels) || !TextOf(group, "group", &group_text) ||
-      !TextOf(name, "name", &name_text) || !LabelsOf(labels, &set)) {
+      !TextOf(name, "name", &name_text) || !LabelsOf(labels, &set))
     return nullptr;
-  }
   return ValueFrom(ReadValue(group_text, name_text, ViewOf(set)));
 }
 
@@ -136,9 +131,8 @@ PyObject* CallEventCount(PyObject*, PyObject* args) {
   std::string_view type_text;
   std::string_view name_text;
   if (!PyArg_ParseTuple(args, "OO:event_count", &type, &name) || !TextOf(type, "type", &type_text) ||
-      !TextOf(name, "name", &name_text)) {
+      !TextOf(name, "name", &name_text))
     return nullptr;
-  }
   return PyLong_FromUnsignedLongLong(events::Count(type_text, name_text));
 }
 
@@ -152,11 +146,13 @@ PyMethodDef reading_functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 PyObject* CatalogTable() {
-  return TupleOf(catalog::kEntries.size(), [](size_t i) {
-    const catalog::Entry& entry = *catalog::kEntries[i];
-    return Py_BuildValue("NiiNNN", TextFrom(entry.name), static_cast<int>(entry.table), static_cast<int>(entry.type),
-                         TextFrom(entry.unit), TextFrom(entry.label), TextFrom(entry.help));
-  });
+  return TupleOf(
+      catalog::kEntries.size(),
+      [](size_t i) {
+        const catalog::Entry& entry = *catalog::kEntries[i];
+        return Py_BuildValue("NiiNNN", TextFrom(entry.name), static_cast<int>(entry.table), static_cast<int>(entry.type),
+                             TextFrom(entry.unit), TextFrom(entry.label), TextFrom(entry.help));
+      });
 }
 
 bool AddObject(PyObject* module, const char* name, PyObject* object) {

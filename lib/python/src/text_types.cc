@@ -15,9 +15,8 @@ PyObject* NewInfo(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *group, *name, *help, *unit, *labels;
   Naming naming;
   if (!PyArg_ParseTuple(args, "OOOOO:Info", &group, &name, &help, &unit, &labels) ||
-      !ReadNaming(group, name, help, unit, labels, &naming)) {
+      !ReadNaming(group, name, help, unit, labels, &naming))
     return nullptr;
-  }
   return Make(type, naming.usable, Info(naming.group, naming.name, naming.about));
 }
 
@@ -51,16 +50,12 @@ PyObject* NewEnum(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject *group, *name, *help, *unit, *labels, *items;
   Naming naming;
   if (!PyArg_ParseTuple(args, "OOOOOO!:Enum", &group, &name, &help, &unit, &labels, &PyTuple_Type, &items) ||
-      !ReadNaming(group, name, help, unit, labels, &naming)) {
+      !ReadNaming(group, name, help, unit, labels, &naming))
     return nullptr;
-  }
   std::vector<std::string_view> states(static_cast<size_t>(PyTuple_Size(items)));
-  for (size_t i = 0; i < states.size(); ++i) {
+  for (size_t i = 0; i < states.size(); ++i)
     if (!TextOf(PyTuple_GetItem(items, static_cast<Py_ssize_t>(i)), "a state", &states[i])) return nullptr;
-  }
-  if (!naming.usable) {
-    states.clear();
-  }
+  if (!naming.usable) states.clear();
   return Make(type, naming.usable, Enum(naming.group, naming.name, states, naming.about));
 }
 
@@ -83,9 +78,7 @@ PyObject* ReadEnum(PyObject* self, PyObject*) {
   Enum* handle = HandleOf<Enum>(self);
   if (handle == nullptr) return nullptr;
   const std::string state = handle->Value();
-  if (state.empty()) {
-    Py_RETURN_NONE;
-  }
+  if (state.empty()) Py_RETURN_NONE;
   return TextFrom(state);
 }
 

@@ -25,9 +25,7 @@ constinit const std::string* the_mode = nullptr;  // guarded by the lock. Never 
 const std::string& Mode() {
   // Not a function-local static, which a fork by another thread may leave locked in the child.
   MutexLock lock(MutexOf(ForkLock::kEmit));
-  if (the_mode == nullptr) {
-    the_mode = new std::string(EnvOr("BENCHMARK_AI", "stdout"));
-  }
+  if (the_mode == nullptr) the_mode = new std::string(EnvOr("BENCHMARK_AI", "stdout"));
   return *the_mode;
 }
 
@@ -44,16 +42,13 @@ std::vector<std::string> EntriesOf(Span<const Metric> metrics) {
 
 EmitResult EmitTo(const std::string& mode, Span<const Metric> metrics) {
   if (mode == "segment") {
-    for (const auto& [name, value] : metrics) {
-      Stream(kGroup, name).Add(value);
-    }
+    for (const auto& [name, value] : metrics) Stream(kGroup, name).Add(value);
     return {};
   }
   if (mode == "stdout") {
     std::string none;
-    for (const std::string& line : EmitLines(EntriesOf(metrics), SIZE_MAX, &none)) {
+    for (const std::string& line : EmitLines(EntriesOf(metrics), SIZE_MAX, &none))
       std::fwrite(line.data(), 1, line.size(), stdout);
-    }
     std::fflush(stdout);
     return {};
   }
@@ -69,9 +64,7 @@ EmitResult EmitTo(const std::string& mode, Span<const Metric> metrics) {
 }  // namespace
 
 EmitResult Emit(Span<const Metric> metrics) noexcept try {
-  if (metrics.empty()) {
-    return {EmitStatus::kEmptyMap, "emit got an empty map of metrics; give it at least one"};
-  }
+  if (metrics.empty()) return {EmitStatus::kEmptyMap, "emit got an empty map of metrics; give it at least one"};
   return EmitTo(Mode(), metrics);
 } catch (const std::bad_alloc&) {
   internal::CountOutOfMemory();

@@ -53,9 +53,7 @@ SharedPipe KeptPipe() {
 
 void Keep(const SharedPipe& pipe) {
   MutexLock lock(MutexOf(ForkLock::kEmit));
-  if (kept == nullptr) {
-    kept = new SharedPipe;
-  }
+  if (kept == nullptr) kept = new SharedPipe;
   *kept = pipe;
 }
 
@@ -113,9 +111,7 @@ SharedPipe OpenFirst(PipeResult* result) {
     PipeResult failed;
     if (SharedPipe pipe = OpenPipe(path, &failed)) return pipe;
     // The first path's error is reported, unless the pipe is at the other one.
-    if (result->error == 0 || (result->error == ENOENT && failed.error == ENXIO)) {
-      *result = std::move(failed);
-    }
+    if (result->error == 0 || (result->error == ENOENT && failed.error == ENXIO)) *result = std::move(failed);
     if (!MayCome(result->error)) break;
   }
   return nullptr;
@@ -204,9 +200,7 @@ std::vector<std::string> EmitLines(std::span<const std::string> entries, size_t 
   std::string line;
   for (const std::string& entry : entries) {
     if (1 + entry.size() + kEnd > limit) {
-      if (too_long->empty()) {
-        *too_long = entry;
-      }
+      if (too_long->empty()) *too_long = entry;
       continue;
     }
     if (!line.empty() && line.size() + 2 + entry.size() + kEnd > limit) {
@@ -215,9 +209,7 @@ std::vector<std::string> EmitLines(std::span<const std::string> entries, size_t 
     }
     line += (line.empty() ? "{" : ", ") + entry;
   }
-  if (!line.empty()) {
-    lines.push_back(line + "}\n");
-  }
+  if (!line.empty()) lines.push_back(line + "}\n");
   return lines;
 }
 

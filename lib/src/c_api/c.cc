@@ -83,35 +83,25 @@ std::function<double()> Function(double (*function)(void* context), void* contex
 
 std::vector<metrics::Label> Views(const persia_metrics_pair_t* labels, size_t count) {
   std::vector<metrics::Label> views;
-  for (size_t i = 0; i < count; ++i) {
-    views.push_back({View(labels[i].name), View(labels[i].value)});
-  }
+  for (size_t i = 0; i < count; ++i) views.push_back({View(labels[i].name), View(labels[i].value)});
   return views;
 }
 
 uint64_t Store(const metrics::HistogramValue& value, double* sum, uint64_t* buckets, size_t bucket_count) {
-  if (sum != nullptr) {
-    *sum = value.sum;
-  }
-  for (size_t i = 0; i < bucket_count; ++i) {
-    buckets[i] = i < value.buckets.size() ? value.buckets[i] : 0;
-  }
+  if (sum != nullptr) *sum = value.sum;
+  for (size_t i = 0; i < bucket_count; ++i) buckets[i] = i < value.buckets.size() ? value.buckets[i] : 0;
   return value.count;
 }
 
 // Whether there is a value: 1 or 0.
 int StoreIfSet(const std::optional<double>& value, double* to) {
-  if (to != nullptr && value.has_value()) {
-    *to = value.value_or(0);
-  }
+  if (to != nullptr && value.has_value()) *to = value.value_or(0);
   return value.has_value() ? 1 : 0;
 }
 
 std::vector<persia_metrics_pair_t> Pairs(const metrics::LabelSet& labels) {
   std::vector<persia_metrics_pair_t> pairs;
-  for (const auto& [name, value] : labels) {
-    pairs.push_back({name.c_str(), value.c_str()});
-  }
+  for (const auto& [name, value] : labels) pairs.push_back({name.c_str(), value.c_str()});
   return pairs;
 }
 
@@ -124,9 +114,7 @@ int persia_metrics_version_number() { return PERSIA_METRICS_VERSION_NUMBER; }
 int persia_metrics_init(const char* job_name, const char* role, int replica) {
   return Guarded([&] {
     metrics::Options options{.job_name = Text(job_name), .role = Text(role)};
-    if (replica >= 0) {
-      options.replica = replica;
-    }
+    if (replica >= 0) options.replica = replica;
     return metrics::Init(options).exporting ? 1 : 0;
   });
 }
@@ -195,39 +183,29 @@ persia_metrics_info_t* persia_metrics_info(const char* group, const char* name, 
 }
 
 void persia_metrics_info_set(persia_metrics_info_t* info, const persia_metrics_pair_t* texts, size_t count) {
-  if (auto& set = InstrumentOf(info)) {
-    Guarded([&] { set->Set(Views(texts, count)); });
-  }
+  if (auto& set = InstrumentOf(info)) Guarded([&] { set->Set(Views(texts, count)); });
 }
 
 void persia_metrics_info_unset(persia_metrics_info_t* info) {
-  if (auto& set = InstrumentOf(info)) {
-    set->Unset();
-  }
+  if (auto& set = InstrumentOf(info)) set->Unset();
 }
 
 persia_metrics_enum_t* persia_metrics_enum(const char* group, const char* name, const char* const* states, size_t count,
                                            const persia_metrics_description_t* about) {
   persia_metrics_enum_t* const found = Guarded([&] {
     std::vector<std::string_view> views;
-    for (size_t i = 0; i < count; ++i) {
-      views.push_back(View(states[i]));
-    }
+    for (size_t i = 0; i < count; ++i) views.push_back(View(states[i]));
     return FindOrMake<persia_metrics_enum_t>(group, name, about, views);
   });
   return found == nullptr ? metrics::c_api::CountsNothing<persia_metrics_enum_t>() : found;
 }
 
 void persia_metrics_enum_set(persia_metrics_enum_t* states, const char* state) {
-  if (auto& set = InstrumentOf(states)) {
-    set->current.Set(View(state));
-  }
+  if (auto& set = InstrumentOf(states)) set->current.Set(View(state));
 }
 
 void persia_metrics_enum_unset(persia_metrics_enum_t* states) {
-  if (auto& set = InstrumentOf(states)) {
-    set->current.Unset();
-  }
+  if (auto& set = InstrumentOf(states)) set->current.Unset();
 }
 
 int persia_metrics_enum_value(const persia_metrics_enum_t* states) {
@@ -247,9 +225,7 @@ persia_metrics_histogram_t* persia_metrics_native_histogram(const char* group, c
                                                             const persia_metrics_native_buckets_t* buckets,
                                                             const persia_metrics_description_t* about) {
   metrics::NativeBuckets native;
-  if (buckets != nullptr) {
-    native = {buckets->factor, buckets->max_buckets, buckets->zero_threshold, buckets->most};
-  }
+  if (buckets != nullptr) native = {buckets->factor, buckets->max_buckets, buckets->zero_threshold, buckets->most};
   return FindOrMake<persia_metrics_histogram_t>(group, name, about, native);
 }
 
@@ -298,9 +274,7 @@ void persia_metrics_stream_add_many(persia_metrics_stream_t* stream, double valu
 
 uint64_t persia_metrics_stream_value(const persia_metrics_stream_t* stream, double* sum, double* last) {
   const metrics::StreamValue value = InstrumentOf(stream).Value();
-  if (sum != nullptr) {
-    *sum = value.sum;
-  }
+  if (sum != nullptr) *sum = value.sum;
   StoreIfSet(value.last, last);
   return value.count;
 }
@@ -368,9 +342,9 @@ void persia_metrics_scope_end(persia_metrics_scope_t* scope) { delete scope; }
 
 void persia_metrics_set_log_handler(void (*handler)(const char* line, void* context), void* context) {
   Guarded([&] {
-    metrics::SetLogHandler(handler == nullptr ? metrics::LogHandler() : [handler, context](std::string_view line) {
-      handler(std::string(line).c_str(), context);
-    });
+    metrics::SetLogHandler(
+        handler == nullptr ? metrics::LogHandler()
+                           : [handler, context](std::string_view line) { handler(std::string(line).c_str(), context); });
   });
 }
 
@@ -378,9 +352,7 @@ persia_metrics_emit_status_t persia_metrics_emit(const persia_metrics_number_t* 
                                                  size_t error_bytes) {
   const auto emit = [&] {
     std::vector<metrics::benchmarkai::Metric> given;
-    for (size_t i = 0; i < count; ++i) {
-      given.emplace_back(numbers[i].name == nullptr ? "" : numbers[i].name, numbers[i].value);
-    }
+    for (size_t i = 0; i < count; ++i) given.emplace_back(numbers[i].name == nullptr ? "" : numbers[i].name, numbers[i].value);
     return std::optional(metrics::benchmarkai::Emit(given));
   };
   const metrics::benchmarkai::EmitResult result =

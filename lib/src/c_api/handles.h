@@ -32,9 +32,8 @@ inline std::string Text(const char* text) { return std::string(View(text)); }
 inline Description About(const persia_metrics_description_t* about) {
   if (about == nullptr) return {};
   Description described{.help = Text(about->help), .unit = Text(about->unit)};
-  for (size_t i = 0; i < about->label_count; ++i) {
+  for (size_t i = 0; i < about->label_count; ++i)
     described.labels.emplace_back(Text(about->labels[i].name), Text(about->labels[i].value));
-  }
   return described;
 }
 
@@ -80,19 +79,16 @@ inline std::string BytesOf(const NativeBuckets& buckets) {
 }
 inline std::string BytesOf(const std::vector<std::string_view>& states) {
   std::string bytes;
-  for (const std::string_view state : states) {
-    bytes.append(state).append(1, '\0');
-  }
+  for (const std::string_view state : states) bytes.append(state).append(1, '\0');
   return bytes;
 }
 
 template <class Instrument, class... Definition>
 Instrument Make(std::string_view group, std::string_view name, const Description& about, const Definition&... definition) {
-  if constexpr (std::is_same_v<Instrument, Phase>) {
+  if constexpr (std::is_same_v<Instrument, Phase>)
     return Instrument(name);
-  } else {
+  else
     return Instrument(group, name, definition..., about);
-  }
 }
 
 // The handles of one kind that were requested, by group, name, definition and labels. Never destroyed: they are used after
@@ -123,15 +119,11 @@ Of* FindOrMake(const char* group, const char* name, const persia_metrics_descrip
       key.push_back(std::move(value));
     }
     MutexLock lock(MutexOf(ForkLock::kHandlesInC));
-    if (handles<Of> == nullptr) {
-      handles<Of> = new Handles<Of>;
-    }
+    if (handles<Of> == nullptr) handles<Of> = new Handles<Of>;
     std::unique_ptr<Of>& handle = (*handles<Of>)[std::move(key)];
     // Also for a handle that exists: its series may have been removed, and is then exposed again.
     Of made{{Make<typename Of::Instrument>(View(group), View(name), about, definition...)}};
-    if (handle == nullptr) {
-      handle = std::make_unique<Of>(std::move(made));
-    }
+    if (handle == nullptr) handle = std::make_unique<Of>(std::move(made));
     return handle.get();
   });
   return found == nullptr ? CountsNothing<Of>() : found;

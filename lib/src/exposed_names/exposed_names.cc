@@ -24,9 +24,7 @@ std::string Sanitize(std::string_view name, bool colons) {
   out.reserve(name.size() + 1);
   while (!name.empty()) {
     const char c = name.front();
-    if (IsDigit(c) && out.empty()) {
-      out += '_';
-    }
+    if (IsDigit(c) && out.empty()) out += '_';
     out += IsLetter(c) || IsDigit(c) || (colons && c == ':') ? c : '_';
     name.remove_prefix(FirstUtf8Character(name).bytes);
   }
@@ -39,9 +37,7 @@ std::string SanitizeMetricName(std::string_view name) { return Sanitize(name, tr
 
 std::string SanitizeLabelName(std::string_view name) {
   std::string out = Sanitize(name, false);
-  if (out.starts_with("__")) {
-    out.erase(0, std::min(out.find_first_not_of('_'), out.size()) - 1);
-  }
+  if (out.starts_with("__")) out.erase(0, std::min(out.find_first_not_of('_'), out.size()) - 1);
   return std::find(kReservedLabels.begin(), kReservedLabels.end(), out) == kReservedLabels.end()
              ? out
              : std::string(kExportedPrefix) + out;
@@ -69,19 +65,15 @@ std::string ExposedName(std::string_view group, std::string_view name) {
 ExposedLabelSet ExposedLabels(const ExposedLabelSet& labels) {
   ExposedLabelSet out;
   out.reserve(labels.size());
-  for (const auto& [name, value] : labels) {
-    if (!value.empty()) {
-      out.emplace_back(SanitizeLabelName(name), SanitizeText(value));
-    }
-  }
+  for (const auto& [name, value] : labels)
+    if (!value.empty()) out.emplace_back(SanitizeLabelName(name), SanitizeText(value));
   // Stable, so that labels whose names become equal keep the order of their original names.
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(
+      out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
   if (std::adjacent_find(out.begin(), out.end(), same_name) == out.end()) return out;
   std::set<std::string> taken;
-  for (const auto& label : out) {
-    taken.insert(label.first);
-  }
+  for (const auto& label : out) taken.insert(label.first);
   // `number` continues from label to label, so that many labels with one name take linear time.
   for (size_t i = 1, first = 0, number = 2; i < out.size(); ++i) {
     if (out[i].first != out[first].first) {

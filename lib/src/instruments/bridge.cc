@@ -28,14 +28,9 @@ BucketedHistogram::BucketedHistogram(std::string_view group, std::string_view na
 }
 
 void BucketedHistogram::Add(Span<const uint64_t> counts, double sum) noexcept {
-  if (sum != 0 && buckets_ > 0) {
-    AddDouble(slot_, sum);
-  }
-  for (uint32_t i = 0; i < std::min<size_t>(counts.size(), buckets_); ++i) {
-    if (counts[i] > 0) {
-      AddWhole(slot_ + 1 + i, counts[i]);
-    }
-  }
+  if (sum != 0 && buckets_ > 0) AddDouble(slot_, sum);
+  for (uint32_t i = 0; i < std::min<size_t>(counts.size(), buckets_); ++i)
+    if (counts[i] > 0) AddWhole(slot_ + 1 + i, counts[i]);
 }
 
 void BucketedHistogram::Observe(uint32_t bucket, double value) noexcept {

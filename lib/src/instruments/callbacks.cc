@@ -95,9 +95,7 @@ void CallRound(Worker& worker, const Entries& round, size_t from) {
     Entry& entry = *round[i];
     // Both sequentially consistent, as in SetCallback: either it sees the entry run, or this sees it removed.
     worker.running.store(&entry);
-    if (!entry.removed.load() && !entry.hangs.load()) {
-      Call(entry);
-    }
+    if (!entry.removed.load() && !entry.hangs.load()) Call(entry);
   }
   worker.running.store(nullptr);
 }
@@ -174,9 +172,7 @@ std::shared_ptr<Worker> WaitForRound(State& of, std::unique_lock<std::mutex>& lo
 std::shared_ptr<const Entries> RoundOf(State& of) {
   if (of.round == nullptr) {
     auto round = std::make_shared<Entries>();
-    for (const auto& [slot, entry] : of.entries) {
-      round->push_back(entry);
-    }
+    for (const auto& [slot, entry] : of.entries) round->push_back(entry);
     of.round = std::move(round);
   }
   return of.round;
@@ -210,28 +206,20 @@ void StopCallbacks() noexcept {
   std::unique_lock lock(Lock());
   if (state == nullptr || state->pid != getpid() || state->stops) return;
   state->stops = true;
-  for (const auto& [slot, entry] : state->entries) {
-    entry->removed.store(true);
-  }
+  for (const auto& [slot, entry] : state->entries) entry->removed.store(true);
   state->changed.notify_all();
   const auto workers = state->workers;
   lock.unlock();
   const auto until = steady_clock::now() + kLimit;
   const auto runs = [](const auto& worker) { return !worker->left.load() && worker->running.load() != nullptr; };
-  while (std::ranges::any_of(workers, runs) && steady_clock::now() < until) {
-    std::this_thread::sleep_for(milliseconds(1));
-  }
+  while (std::ranges::any_of(workers, runs) && steady_clock::now() < until) std::this_thread::sleep_for(milliseconds(1));
 }
 
 namespace {
 
 State& StateOfThisProcess() {
-  if (state == nullptr) {
-    std::atexit(&StopCallbacks);  // a function may use what the program's static objects own
-  }
-  if (state == nullptr || state->pid != getpid()) {
-    state = new State;
-  }
+  if (state == nullptr) std::atexit(&StopCallbacks);  // a function may use what the program's static objects own
+  if (state == nullptr || state->pid != getpid()) state = new State;
   return *state;
 }
 
@@ -239,11 +227,10 @@ State& StateOfThisProcess() {
 std::shared_ptr<Entry> Replace(State& of, uint32_t slot, std::shared_ptr<Entry> entry) {
   const auto at = of.entries.find(slot);
   std::shared_ptr<Entry> former = at == of.entries.end() ? nullptr : at->second;
-  if (entry == nullptr) {
+  if (entry == nullptr)
     of.entries.erase(slot);
-  } else {
+  else
     of.entries.insert_or_assign(slot, std::move(entry));
-  }
   of.round = nullptr;
   return former;
 }
@@ -282,12 +269,8 @@ void Set(CallbackTarget target, std::function<double()> function) {
   lock.unlock();
   if (former == nullptr) return;
   former->removed.store(true);
-  while (RunsElsewhere(of, *former)) {
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  if (removes) {
-    withdraw();
-  }
+  while (RunsElsewhere(of, *former)) std::this_thread::sleep_for(milliseconds(1));
+  if (removes) withdraw();
 }
 
 }  // namespace
@@ -315,9 +298,7 @@ void SetCallbackPeriod(milliseconds period) noexcept {
   constexpr milliseconds kMost = std::chrono::hours(24);
   period_ms.store(std::clamp(period, kLeast, kMost).count());
   const std::lock_guard lock(Lock());
-  if (state != nullptr && state->pid == getpid()) {
-    state->changed.notify_all();
-  }
+  if (state != nullptr && state->pid == getpid()) state->changed.notify_all();
 }
 
 void Gauge::SetFunction(std::function<double()> function) noexcept {
@@ -334,9 +315,7 @@ void Gauge::SetFunction(std::function<double()> function) noexcept {
 void Counter::SetFunction(std::function<double()> function) noexcept {
   try {
     const auto apply = [counter = *this, last = 0.0](double now) mutable {
-      if (!(now >= 0) || now > 1e300) {
-        return Registry::Get().CountLost(segment::Drop::kBadValue, counter.slot_);
-      }
+      if (!(now >= 0) || now > 1e300) return Registry::Get().CountLost(segment::Drop::kBadValue, counter.slot_);
       counter.Increment(now >= last ? now - last : now);
       last = now;
     };

@@ -35,9 +35,7 @@ std::vector<double> NativeBounds(const NativeBuckets& buckets) {
     if (last - first < static_cast<int>(segment::kMaxBounds) || schema == segment::kNativeLeastSchema) break;
   }
   std::vector<double> bounds;
-  for (int index = first; index <= last; ++index) {
-    bounds.push_back(segment::NativeBound(schema, index));
-  }
+  for (int index = first; index <= last; ++index) bounds.push_back(segment::NativeBound(schema, index));
   return bounds;
 }
 

@@ -28,9 +28,7 @@ std::shared_ptr<const LabelSet> CopyLabels(const LabelSet& labels, internal::Fam
 
 std::vector<Label> With(LabelView labels, const LabelSet& more) {
   std::vector<Label> all(labels.begin(), labels.end());
-  for (const auto& [name, value] : more) {
-    all.push_back({name, value});
-  }
+  for (const auto& [name, value] : more) all.push_back({name, value});
   return all;
 }
 

@@ -24,9 +24,7 @@ Info::Info(std::string_view group, std::string_view name, const Description& abo
   constexpr std::string_view kSuffix = "_info";
   try {
     std::string full(name);
-    if (!name.ends_with(kSuffix)) {
-      full += kSuffix;
-    }
+    if (!name.ends_with(kSuffix)) full += kSuffix;
     state_ = std::make_shared<State>(State{Family<Gauge>(group, full, about), Gauge()});
   } catch (const std::bad_alloc&) {
     Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
@@ -38,9 +36,7 @@ void Info::Set(LabelView texts) noexcept {
   Gauge next = state_->family.With(texts);
   if (next.slot_ == internal::kScratchSlot) return;
   MutexLock lock(MutexOf(ForkLock::kInfo));
-  if (state_->current.slot_ != next.slot_) {
-    state_->current.Unset();
-  }
+  if (state_->current.slot_ != next.slot_) state_->current.Unset();
   next.Set(1);
   state_->current = next;
 }
@@ -70,9 +66,7 @@ Enum::Enum(std::string_view group, std::string_view name, Span<const std::string
     for (const std::string_view state : states) {
       gauges.emplace_back(state, family.With({{label, state}}));
       // Another handle of this enum may have set the state already.
-      if (!gauges.back().second.Value().has_value()) {
-        gauges.back().second.Set(gauges.size() == 1 ? 1 : 0);
-      }
+      if (!gauges.back().second.Value().has_value()) gauges.back().second.Set(gauges.size() == 1 ? 1 : 0);
     }
     states_ = std::make_shared<const States>(std::move(gauges));
   } catch (const std::bad_alloc&) {
@@ -106,17 +100,14 @@ void Enum::Unset() noexcept {
 bool Enum::Remove() noexcept {
   if (states_ == nullptr) return false;
   bool removed = false;
-  for (const auto& [name, gauge] : *states_) {
-    removed = RemoveSlot(gauge.slot_) || removed;
-  }
+  for (const auto& [name, gauge] : *states_) removed = RemoveSlot(gauge.slot_) || removed;
   return removed;
 }
 
 std::string Enum::Value() const noexcept try {
   if (states_ == nullptr) return {};
-  for (const auto& [name, gauge] : *states_) {
+  for (const auto& [name, gauge] : *states_)
     if (gauge.Value() == 1) return name;
-  }
   return {};
 } catch (const std::bad_alloc&) {
   Registry::Get().CountDropped(segment::Drop::kOutOfMemory);

@@ -31,9 +31,7 @@ constexpr std::array<double, 16> kSecondsBounds = {0.0001, 0.00025, 0.0005, 0.00
 template <class Next>
 std::vector<double> MakeBounds(int count, const Next& next) noexcept try {
   std::vector<double> bounds;
-  for (int i = 0; i < count; ++i) {
-    bounds.push_back(next(i, bounds.empty() ? 0 : bounds.back()));
-  }
+  for (int i = 0; i < count; ++i) bounds.push_back(next(i, bounds.empty() ? 0 : bounds.back()));
   return bounds;
 } catch (const std::bad_alloc&) {
   Registry::Get().CountDropped(Drop::kOutOfMemory);
@@ -43,11 +41,13 @@ std::vector<double> MakeBounds(int count, const Next& next) noexcept try {
 }  // namespace
 
 std::vector<double> LinearBounds(double start, double width, int count) noexcept {
-  return MakeBounds(count, [=](int i, double /*last*/) { return start + width * i; });
+  return MakeBounds(
+      count, [=](int i, double /*last*/) { return start + width * i; });
 }
 
 std::vector<double> ExponentialBounds(double start, double factor, int count) noexcept {
-  return MakeBounds(count, [=](int i, double last) { return i == 0 ? start : last * factor; });
+  return MakeBounds(
+      count, [=](int i, double last) { return i == 0 ? start : last * factor; });
 }
 
 Span<const double> DefaultSecondsBounds() noexcept { return kSecondsBounds; }
@@ -59,11 +59,10 @@ Counter::Counter(std::string_view group, std::string_view name, const Descriptio
 void Counter::AddSlow(uint32_t slot, uint64_t by) noexcept { AddWhole(slot, by); }
 
 void Counter::AddFraction(double by) noexcept {
-  if (by >= 0 && std::isfinite(by)) {
+  if (by >= 0 && std::isfinite(by))
     AddDouble(slot_ + 1, by);
-  } else {
+  else
     Registry::Get().CountLost(Drop::kBadValue, slot_);
-  }
 }
 
 double Counter::Value() const noexcept { return Registry::Get().CounterAt(slot_); }
@@ -78,8 +77,8 @@ void Gauge::SetSlow(double value) noexcept {
 }
 
 void Gauge::Add(double by) noexcept {
-  UpdateShared(CommonCell(slot_),
-               [by](uint64_t bits) { return bits == segment::kUnset ? by : std::bit_cast<double>(bits) + by; });
+  UpdateShared(
+      CommonCell(slot_), [by](uint64_t bits) { return bits == segment::kUnset ? by : std::bit_cast<double>(bits) + by; });
 }
 
 void Gauge::Unset() noexcept { CommonCell(slot_)->store(segment::kUnset, std::memory_order_relaxed); }
@@ -130,9 +129,7 @@ HistogramValue Histogram::Value() const noexcept {
   for (uint32_t i = 0; i <= buckets_->count; ++i) {
     const uint64_t bucket = registry.WholeAt(slot_ + 1 + i);
     value.count += bucket;
-    if (i < value.buckets.size()) {
-      value.buckets[i] = bucket;
-    }
+    if (i < value.buckets.size()) value.buckets[i] = bucket;
   }
   value.sum = registry.DoubleAt(slot_);
   return value;

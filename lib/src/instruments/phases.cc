@@ -89,11 +89,10 @@ class LeftOut {
   void Enter(uint32_t clock) noexcept {
     ++all_;
     const auto at = std::ranges::find_if(phases_, [&](const Entry& phase) { return phase.count == 0 || phase.clock == clock; });
-    if (at == phases_.end()) {
+    if (at == phases_.end())
       ++further_;
-    } else {
+    else
       *at = {clock, at->count + 1};
-    }
   }
   // False: the phase was not entered.
   bool Leave(uint32_t clock) noexcept {
@@ -141,9 +140,7 @@ class Track {
   uint64_t Leave(uint32_t clock) noexcept {
     if (owner_.load(std::memory_order_relaxed) != &internal::tls_lane) return kNotEntered;
     const uint64_t ran = left_out_.Leave(clock) ? kNotEntered : LeaveEntered(clock);
-    if (Depth() == 0) {
-      owner_.store(nullptr, std::memory_order_release);
-    }
+    if (Depth() == 0) owner_.store(nullptr, std::memory_order_release);
     return ran;
   }
 
@@ -191,9 +188,8 @@ class Track {
     std::atexit([] { track.End(); });
     pthread_atfork(nullptr, nullptr, [] { track.Forget(); });
     pthread_key_t key = 0;
-    if (pthread_key_create(&key, [](void* of) { static_cast<Track*>(of)->LeaveAll(); }) == 0) {
+    if (pthread_key_create(&key, [](void* of) { static_cast<Track*>(of)->LeaveAll(); }) == 0)
       thread_end_.store(int64_t{key}, std::memory_order_relaxed);
-    }
   }
 
  private:
@@ -236,9 +232,7 @@ class Track {
   void Stop(uint64_t now) noexcept {
     if (!runs_) return;
     StopClock(Current(), now);
-    if (depth_ > 0) {
-      entered_[depth_ - 1].ran_ns += now - started_;
-    }
+    if (depth_ > 0) entered_[depth_ - 1].ran_ns += now - started_;
   }
 
   void Start(uint64_t now) noexcept {
@@ -298,9 +292,8 @@ void StoreStep(uint64_t step) noexcept {
   if (auto gauge = step_gauge.Get([] {
         pthread_atfork(nullptr, nullptr, &ForgetStep);
         return Gauge(kPhaseGroup, "step", {.help = "The step that the process trains now."});
-      })) {
+      }))
     gauge->Set(static_cast<double>(step));
-  }
 }
 
 }  // namespace
@@ -308,17 +301,13 @@ void StoreStep(uint64_t step) noexcept {
 Phase::Phase(std::string_view name) noexcept : clock_(NewClock(name)), durations_(NewDurations(name)) { Track::track.Begin(); }
 
 void Phase::Enter() const noexcept {
-  if (clock_ != internal::kScratchSlot) {
-    Track::track.Enter(clock_);
-  }
+  if (clock_ != internal::kScratchSlot) Track::track.Enter(clock_);
 }
 
 void Phase::Leave() const noexcept {
   if (clock_ == internal::kScratchSlot) return;
   const uint64_t ran = Track::track.Leave(clock_);
-  if (ran != Track::kNotEntered) {
-    Histogram(durations_).Observe(segment::SecondsOf(ran));
-  }
+  if (ran != Track::kNotEntered) Histogram(durations_).Observe(segment::SecondsOf(ran));
 }
 
 double Phase::Value() const noexcept { return Registry::Get().ClockAt(clock_); }
@@ -327,9 +316,7 @@ uint32_t PhaseDepth() noexcept { return Track::track.Depth(); }
 
 void SetStep(uint64_t step) noexcept {
   const uint32_t counts = step_number.counts.exchange(0, std::memory_order_relaxed);
-  if (counts > 0) {
-    step_number.program_numbers.store(counts == 1, std::memory_order_relaxed);
-  }
+  if (counts > 0) step_number.program_numbers.store(counts == 1, std::memory_order_relaxed);
   step_number.counted.store(0, std::memory_order_relaxed);
   step_number.set.store(step, std::memory_order_relaxed);
   NoteFirstStep(step);

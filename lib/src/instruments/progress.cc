@@ -32,22 +32,19 @@ void CountSteps(uint64_t count) noexcept {
 }
 
 void CountSamples(uint64_t count) noexcept {
-  if (auto samples = samples_counter.Get([] { return NewCounter("samples_total", "Samples that were trained on."); })) {
+  if (auto samples = samples_counter.Get([] { return NewCounter("samples_total", "Samples that were trained on."); }))
     samples->Increment(count);
-  }
 }
 
 void CountTokens(uint64_t count) noexcept {
-  if (auto tokens = tokens_counter.Get([] { return NewCounter("tokens_total", "Tokens that were trained on."); })) {
+  if (auto tokens = tokens_counter.Get([] { return NewCounter("tokens_total", "Tokens that were trained on."); }))
     tokens->Increment(count);
-  }
 }
 
 void SetTotalSteps(uint64_t steps) noexcept {
   if (auto planned = planned_gauge.Get(
-          [] { return Gauge(kProgressGroup, "planned_steps", {.help = "The step with which the training ends."}); })) {
+          [] { return Gauge(kProgressGroup, "planned_steps", {.help = "The step with which the training ends."}); }))
     planned->Set(static_cast<double>(steps));
-  }
 }
 
 }  // namespace abi_1

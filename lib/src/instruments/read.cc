@@ -43,28 +43,26 @@ MetricSnapshot Copy(const FamilyValues& family) {
                       .help = std::string(family.help),
                       .unit = std::string(family.unit),
                       .merge = family.merge};
-  if (family.kind == internal::ValueKind::kHistogram) {
-    copy.bounds.assign(family.bounds.begin(), family.bounds.end());
-  }
-  for (const SeriesValues& series : family.series) {
-    copy.series.push_back(Copy(family, series));
-  }
+  if (family.kind == internal::ValueKind::kHistogram) copy.bounds.assign(family.bounds.begin(), family.bounds.end());
+  for (const SeriesValues& series : family.series) copy.series.push_back(Copy(family, series));
   return copy;
 }
 
 const MetricSnapshot* FindIn(const Snapshot& snapshot, std::string_view group, std::string_view name, bool event) {
-  for (const MetricSnapshot& metric : snapshot.metrics) {
+  for (const MetricSnapshot& metric : snapshot.metrics)
     if (metric.group == group && metric.name == name && (metric.kind == MetricKind::kEvent) == event) return &metric;
-  }
   return nullptr;
 }
 
 // Whether the sets are equal; `sorted` has no name twice.
 bool SameLabels(const LabelSet& sorted, LabelView labels) {
-  return sorted.size() == labels.size() && std::ranges::all_of(sorted, [&](const auto& own) {
-           return std::ranges::any_of(labels,
-                                      [&](const Label& given) { return own.first == given.name && own.second == given.value; });
-         });
+  return sorted.size() == labels.size() &&
+         std::ranges::all_of(
+             sorted,
+             [&](const auto& own) {
+               return std::ranges::any_of(
+                   labels, [&](const Label& given) { return own.first == given.name && own.second == given.value; });
+             });
 }
 
 }  // namespace
@@ -92,9 +90,7 @@ std::optional<double> Snapshot::Value(std::string_view group, std::string_view n
 
 Snapshot ReadSnapshot() noexcept try {
   Snapshot snapshot;
-  for (const FamilyValues& family : internal::ReadValues()) {
-    snapshot.metrics.push_back(Copy(family));
-  }
+  for (const FamilyValues& family : internal::ReadValues()) snapshot.metrics.push_back(Copy(family));
   return snapshot;
 } catch (const std::bad_alloc&) {
   Registry::Get().CountDropped(segment::Drop::kOutOfMemory);

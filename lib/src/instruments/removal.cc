@@ -18,10 +18,8 @@ bool RemoveSlot(uint32_t slot) noexcept {
 void ClearFamily(const internal::FamilyNode* family) noexcept {
   if (family == nullptr) return;
   Registry& registry = Registry::Get();
-  for (uint32_t slot = registry.NextSlotOf(family, 0); slot != internal::kScratchSlot;
-       slot = registry.NextSlotOf(family, slot)) {
+  for (uint32_t slot = registry.NextSlotOf(family, 0); slot != internal::kScratchSlot; slot = registry.NextSlotOf(family, slot))
     RemoveSlot(slot);
-  }
 }
 
 bool HasSeries(std::string_view group, std::string_view name, LabelView labels) noexcept {

@@ -54,9 +54,7 @@ void AppendNumber(std::string& out, double value) {
     std::array<char, 32> text;
     const std::string_view number(text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr);
     out += number;
-    if (number.find_first_of(".e") == std::string_view::npos) {
-      out += ".0";
-    }
+    if (number.find_first_of(".e") == std::string_view::npos) out += ".0";
   }
 }
 

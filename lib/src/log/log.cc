@@ -41,9 +41,7 @@ bool PassToHandler(std::initializer_list<std::string_view> parts) {
   if (handler == nullptr) return false;
   try {
     std::string line;
-    for (const std::string_view part : parts) {
-      line += part;
-    }
+    for (const std::string_view part : parts) line += part;
     (*handler)(line);
     return true;
   } catch (...) {
@@ -56,9 +54,7 @@ void WriteToStderr(std::initializer_list<std::string_view> parts) {
   int count = 0;
   const auto add = [&](std::string_view text) { line[count++] = {const_cast<char*>(text.data()), text.size()}; };
   add("persia-metrics: ");
-  for (const std::string_view part : parts) {
-    add(part);
-  }
+  for (const std::string_view part : parts) add(part);
   add("\n");
   // A reader that hangs must not hang the program: the line is lost then.
   pollfd out{STDERR_FILENO, POLLOUT, 0};
@@ -72,15 +68,11 @@ void WriteToStderr(std::initializer_list<std::string_view> parts) {
 }  // namespace
 
 void LogLine(std::initializer_list<std::string_view> parts) noexcept {
-  if (!PassToHandler(parts)) {
-    WriteToStderr(parts);
-  }
+  if (!PassToHandler(parts)) WriteToStderr(parts);
 }
 
 void LogLineOnce(std::atomic<bool>& logged, std::initializer_list<std::string_view> parts) noexcept {
-  if (!logged.exchange(true, std::memory_order_relaxed)) {
-    LogLine(parts);
-  }
+  if (!logged.exchange(true, std::memory_order_relaxed)) LogLine(parts);
 }
 
 void SetLogHandler(LogHandler handler) noexcept try {

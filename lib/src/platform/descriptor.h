@@ -12,9 +12,7 @@ class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() {
-    if (fd_ >= 0) {
-      close(fd_);
-    }
+    if (fd_ >= 0) close(fd_);
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -39,9 +37,8 @@ class StandardDescriptorsTaken {
     }
   }
   ~StandardDescriptorsTaken() {
-    for (const int fd : taken_) {
+    for (const int fd : taken_)
       if (fd >= 0) close(fd);
-    }
   }
   StandardDescriptorsTaken(const StandardDescriptorsTaken&) = delete;
   StandardDescriptorsTaken& operator=(const StandardDescriptorsTaken&) = delete;

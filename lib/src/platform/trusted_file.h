@@ -42,9 +42,8 @@ inline FileTrust TrustIn(int directory) {
 inline std::string DistrustOf(const struct stat& info, const FileTrust& trust) {
   if ((info.st_mode & S_IFMT) != trust.type) return trust.type == S_IFIFO ? "is not a named pipe" : "is not a regular file";
   const bool is_trusted_owner = !trust.owner || info.st_uid == *trust.owner || info.st_uid == 0;
-  if (!is_trusted_owner && info.st_gid != trust.group) {
+  if (!is_trusted_owner && info.st_gid != trust.group)
     return "belongs to another user (" + std::to_string(info.st_uid) + ", group " + std::to_string(info.st_gid) + ")";
-  }
   if (info.st_nlink > 1 && !trust.may_have_names) return "has " + std::to_string(info.st_nlink) + " names";
   return "";
 }

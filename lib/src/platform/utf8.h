@@ -18,9 +18,7 @@ struct Utf8Character {
 inline Utf8Character FirstUtf8Character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);
-  if (lead < 0x80) {
-    return {1, true};
-  }
+  if (lead < 0x80) return {1, true};
   // The range of the second byte excludes overlong forms, surrogates, and code points above U+10FFFF.
   uint8_t least = 0x80;
   uint8_t most = 0xbf;
@@ -39,9 +37,7 @@ inline Utf8Character FirstUtf8Character(std::string_view text) {
     return {1, false};
   }
   for (size_t i = 1; i < length; ++i) {
-    if (i >= text.size() || byte(i) < least || byte(i) > most) {
-      return {i, false};
-    }
+    if (i >= text.size() || byte(i) < least || byte(i) > most) return {i, false};
     least = 0x80;
     most = 0xbf;
   }
@@ -50,13 +46,9 @@ inline Utf8Character FirstUtf8Character(std::string_view text) {
 
 // The start of `text` of at most `bytes` bytes, which does not end within a character.
 inline std::string_view FirstBytes(std::string_view text, size_t bytes) {
-  if (text.size() <= bytes) {
-    return text;
-  }
+  if (text.size() <= bytes) return text;
   const auto continues = [&](size_t i) { return (static_cast<uint8_t>(text[i]) & 0xc0) == 0x80; };
-  while (bytes > 0 && continues(bytes)) {
-    --bytes;
-  }
+  while (bytes > 0 && continues(bytes)) --bytes;
   return text.substr(0, bytes);
 }
 

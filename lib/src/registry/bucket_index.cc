@@ -20,9 +20,8 @@ int64_t CellOf(double bound, uint32_t shift) { return std::bit_cast<int64_t>(bou
 
 // Whether each positive bound gets its own cell, and the cells, with one below and one above, are at most kMaxCells.
 bool Fits(std::span<const double> positive, uint32_t shift) {
-  for (size_t i = 1; i < positive.size(); ++i) {
+  for (size_t i = 1; i < positive.size(); ++i)
     if (CellOf(positive[i], shift) == CellOf(positive[i - 1], shift)) return false;
-  }
   return CellOf(positive.back(), shift) - CellOf(positive.front(), shift) + 3 <= BucketIndex::kMaxCells;
 }
 
@@ -36,22 +35,17 @@ BucketIndex MakeBucketIndex(std::span<const double> bounds) noexcept {
   const auto not_positive = static_cast<size_t>(std::ranges::count_if(bounds, [](double bound) { return !(bound > 0); }));
   const std::span<const double> positive = bounds.subspan(not_positive);
   if (not_positive > 1 || positive.empty() || bounds.size() > UINT8_MAX) return index;
-  for (index.shift = kMantissaBits; !Fits(positive, index.shift); --index.shift) {
-    if (index.shift == 1) {  // a shift of 0 could overflow the difference of two cell numbers
+  for (index.shift = kMantissaBits; !Fits(positive, index.shift); --index.shift)
+    if (index.shift == 1)  // a shift of 0 could overflow the difference of two cell numbers
       return index;
-    }
-  }
-  if (not_positive > 0 && CellOf(positive.front(), index.shift) == 0) {
+  if (not_positive > 0 && CellOf(positive.front(), index.shift) == 0)
     return index;  // the cell of the smallest positive bound would also hold +0, which may be equal to the other bound
-  }
   index.first = CellOf(positive.front(), index.shift) - 1;
   index.last = CellOf(positive.back(), index.shift) + 1 - index.first;
   size_t below = not_positive;
   for (int64_t cell = 1; cell <= index.last; ++cell) {
     index.starts[cell] = static_cast<uint8_t>(below);
-    if (below < bounds.size() && CellOf(bounds[below], index.shift) == index.first + cell) {
-      ++below;
-    }
+    if (below < bounds.size() && CellOf(bounds[below], index.shift) == index.first + cell) ++below;
   }
   return index;
 }

@@ -14,9 +14,7 @@ inline namespace abi_1 {
 // The cell in the calling thread's lane, which is claimed if necessary. Null: the thread has no lane.
 inline internal::Cell* OwnCell(uint32_t slot) noexcept {
   internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot);
-  if (chunk == nullptr) {
-    chunk = Registry::Get().ClaimChunk(slot);
-  }
+  if (chunk == nullptr) chunk = Registry::Get().ClaimChunk(slot);
   return chunk == nullptr ? nullptr : &internal::CellIn(chunk, slot);
 }
 
@@ -26,15 +24,13 @@ class CommonCell {
   explicit CommonCell(uint32_t slot) noexcept {
     // Pairs with the release in SetChunk: a thread that reads the pointer sees the chunk's contents.
     internal::Cell* chunk = internal::ReadChunk(internal::common_lane, slot, std::memory_order_acquire);
-    if (chunk == nullptr) [[unlikely]] {
+    if (chunk == nullptr) [[unlikely]]
       chunk = Registry::Get().CommonChunk(slot, &locked_);
-    }
     cell_ = &internal::CellIn(chunk, slot);
   }
   ~CommonCell() {
-    if (locked_) [[unlikely]] {
+    if (locked_) [[unlikely]]
       Registry::Get().UnlockWaiting();
-    }
   }
   CommonCell(const CommonCell&) = delete;
   CommonCell& operator=(const CommonCell&) = delete;
@@ -58,19 +54,18 @@ void UpdateShared(const CommonCell& cell, const Change& change) noexcept {
 }
 
 inline void AddWhole(uint32_t slot, uint64_t by) noexcept {
-  if (internal::Cell* cell = OwnCell(slot)) {
+  if (internal::Cell* cell = OwnCell(slot))
     internal::AddTo(*cell, by);
-  } else {
+  else
     CommonCell(slot)->fetch_add(by, std::memory_order_relaxed);
-  }
 }
 
 inline void AddDouble(uint32_t slot, double by) noexcept {
-  if (internal::Cell* cell = OwnCell(slot)) {
+  if (internal::Cell* cell = OwnCell(slot))
     internal::AddDoubleTo(*cell, by);
-  } else {
-    UpdateShared(CommonCell(slot), [by](uint64_t bits) { return std::bit_cast<double>(bits) + by; });
-  }
+  else
+    UpdateShared(
+        CommonCell(slot), [by](uint64_t bits) { return std::bit_cast<double>(bits) + by; });
 }
 
 }  // namespace abi_1

@@ -39,9 +39,8 @@ void ForEachLaneCell(const internal::FamilyNode& family, const Take& take) {
   const bool has_common = family.kind != segment::Kind::kCounter && family.kind != segment::Kind::kHistogram &&
                           family.kind != segment::Kind::kNativeHistogram;
   const uint32_t first = has_common ? 1 : 0;
-  for (uint32_t offset = first; offset < segment::CellsOf(family.kind, family.bound_count); ++offset) {
+  for (uint32_t offset = first; offset < segment::CellsOf(family.kind, family.bound_count); ++offset)
     take(offset, is_double(offset));
-  }
 }
 
 }  // namespace abi_1

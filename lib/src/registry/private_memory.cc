@@ -21,9 +21,7 @@ struct PrivateMemory::Block {
 void* PrivateMemory::NewPage() noexcept {
   if (pages_used_ == kBlockPages) {
     void* memory = mmap(nullptr, kBlockPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-      return static_pages_used_ == kStaticPages ? nullptr : static_pages + static_pages_used_++ * kPage;
-    }
+    if (memory == MAP_FAILED) return static_pages_used_ == kStaticPages ? nullptr : static_pages + static_pages_used_++ * kPage;
     blocks_ = new (memory) Block{blocks_};
     pages_used_ = 1;
   }

@@ -44,16 +44,13 @@ std::string NumberText(double value) {
 
 // The error of the bounds; "" if there is none.
 std::string BoundsError(Kind kind, std::span<const double> bounds) {
-  if (kind == Kind::kNativeHistogram && bounds.empty()) {
+  if (kind == Kind::kNativeHistogram && bounds.empty())
     return "a native histogram needs a factor above 1, and a zero threshold above 0 and below the largest value";
-  }
-  if (bounds.size() > segment::kMaxBounds) {
+  if (bounds.size() > segment::kMaxBounds)
     return std::to_string(bounds.size()) + " bounds; at most " + std::to_string(segment::kMaxBounds) + " are allowed";
-  }
   for (size_t i = 0; i < bounds.size(); ++i) {
-    if (!std::isfinite(bounds[i])) {
+    if (!std::isfinite(bounds[i]))
       return "bound[" + std::to_string(i) + "] is not finite (the bucket up to +Inf is added automatically)";
-    }
     if (i > 0 && bounds[i] <= bounds[i - 1]) {
       return "bound[" + std::to_string(i) + "] is " + NumberText(bounds[i]) + ", not above the one before, " +
              NumberText(bounds[i - 1]);
@@ -64,9 +61,8 @@ std::string BoundsError(Kind kind, std::span<const double> bounds) {
 
 std::string LabelsError(std::span<const Label> sorted) {
   for (size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i].name.empty() || sorted[i].name.size() > kMaxNameBytes) {
+    if (sorted[i].name.empty() || sorted[i].name.size() > kMaxNameBytes)
       return "the label name " + Quoted(sorted[i].name) + " must have 1 to " + std::to_string(kMaxNameBytes) + " bytes";
-    }
     if (sorted[i].value.size() > kMaxLabelValueBytes) {
       return "the value of label " + Quoted(sorted[i].name) + " has more than " + std::to_string(kMaxLabelValueBytes) +
              " bytes";
@@ -115,9 +111,8 @@ std::string_view BadValueText(Kind kind) {
 std::string BoundsText(std::span<const double> bounds) {
   constexpr size_t kShown = 10;
   std::string text;
-  for (const double bound : bounds.first(std::min(bounds.size(), kShown))) {
+  for (const double bound : bounds.first(std::min(bounds.size(), kShown)))
     text += (text.empty() ? "" : ", ") + NumberText(bound);
-  }
   return text + (bounds.size() > kShown ? ", ... (" + std::to_string(bounds.size()) + ")" : "");
 }
 
@@ -129,9 +124,8 @@ std::string Difference(const FamilyNode& node, const FamilyRequest& request) {
     return std::string(what).append(first).append(", and was requested again ").append(second);
   };
   if (node.kind != request.kind) return differs("is ", NameOf(node.kind), "as " + std::string(NameOf(request.kind)));
-  if (node.gauge_policy != request.gauge_policy) {
+  if (node.gauge_policy != request.gauge_policy)
     return differs("has the merge policy ", policy(node.gauge_policy), "with " + policy(request.gauge_policy));
-  }
   if (node.max_buckets != request.max_buckets) {
     return differs("has at most ", std::to_string(node.max_buckets) + " buckets",
                    "with " + std::to_string(request.max_buckets));
@@ -143,9 +137,7 @@ size_t HashOf(std::string_view group, std::string_view name) { return MixHash(Mi
 
 size_t HashOf(const FamilyNode& family, LabelView sorted) {
   size_t hash = MixHash(0, uint64_t{family.ordinal});
-  for (const Label& label : sorted) {
-    hash = MixHash(MixHash(hash, label.name), label.value);
-  }
+  for (const Label& label : sorted) hash = MixHash(MixHash(hash, label.name), label.value);
   return hash;
 }
 
@@ -164,17 +156,21 @@ auto WithSorted(LabelView labels, const Use& use) {
 
 // Events have a separate namespace: torchelastic has metrics and events of the same name.
 FamilyNode* Registry::FindFamily(std::string_view group, std::string_view name, bool event, size_t hash) const noexcept {
-  return families_.Find(hash, [&](const FamilyNode& node) {
-    return node.group == group && node.name == name && (node.kind == segment::Kind::kEvent) == event;
-  });
+  return families_.Find(
+      hash,
+      [&](const FamilyNode& node) {
+        return node.group == group && node.name == name && (node.kind == segment::Kind::kEvent) == event;
+      });
 }
 
 SeriesNode* Registry::FindSorted(const FamilyNode* family, LabelView sorted, size_t hash) const noexcept {
-  return series_.Find(hash, [&](const SeriesNode& node) {
-    return node.family == family && std::ranges::equal(node.labels, sorted, [](const auto& a, const Label& b) {
-             return a.first == b.name && a.second == b.value;
-           });
-  });
+  return series_.Find(
+      hash,
+      [&](const SeriesNode& node) {
+        return node.family == family &&
+               std::ranges::equal(
+                   node.labels, sorted, [](const auto& a, const Label& b) { return a.first == b.name && a.second == b.value; });
+      });
 }
 
 const SeriesNode* Registry::FindSeries(std::string_view group, std::string_view name, bool event,
@@ -242,11 +238,10 @@ FamilyNode* Registry::AddFamily(const FamilyRequest& request, size_t hash) {
   node->bound_count = static_cast<uint32_t>(request.bounds.size());
   node->bounds.assign(request.bounds.begin(), request.bounds.end());
   node->bounds.push_back(std::numeric_limits<double>::infinity());
-  if (node->kind == Kind::kHistogram) {
+  if (node->kind == Kind::kHistogram)
     node->buckets = std::make_unique<const internal::BucketIndex>(MakeBucketIndex(node->real_bounds()));
-  } else if (node->kind == Kind::kNativeHistogram) {
+  else if (node->kind == Kind::kNativeHistogram)
     node->buckets = std::make_unique<const internal::BucketIndex>(MakeNativeBucketIndex(node->real_bounds()));
-  }
   node->ordinal = static_cast<uint32_t>(families_.nodes().size());
   if (!Open()) return families_.Insert(std::move(node));
   const uint64_t bytes = SegmentWriter::BytesOf(node->record());
@@ -297,9 +292,7 @@ uint32_t Registry::FindOrAddSorted(FamilyNode* family, LabelView sorted) {
 uint32_t Registry::FindOrAddChild(FamilyNode* family, const LabelSet& labels) noexcept try {
   std::vector<Label> views;
   views.reserve(labels.size());
-  for (const auto& [name, value] : labels) {
-    views.push_back({name, value});
-  }
+  for (const auto& [name, value] : labels) views.push_back({name, value});
   return FindOrAddSeries(family, views);
 } catch (const std::bad_alloc&) {
   CountDropped(Drop::kOutOfMemory);
@@ -309,9 +302,7 @@ uint32_t Registry::FindOrAddChild(FamilyNode* family, const LabelSet& labels) no
 uint32_t Registry::AddSeries(FamilyNode* family, std::span<const Label> sorted, size_t hash) {
   if (!Open()) return kScratchSlot;
   auto node = std::make_unique<SeriesNode>(hash, family);
-  for (const Label& label : sorted) {
-    node->labels.emplace_back(label.name, label.value);
-  }
+  for (const Label& label : sorted) node->labels.emplace_back(label.name, label.value);
   const uint32_t cells = segment::CellsOf(family->kind, family->bound_count);
   const uint64_t bytes = SegmentWriter::BytesOf(node->record());
   const uint32_t slot = node->slot = writer_.Fits(bytes, 0) ? NextSlot(cells, bytes) : next_slot_;
@@ -329,26 +320,19 @@ uint32_t Registry::AddSeries(FamilyNode* family, std::span<const Label> sorted, 
     writer_.Reserve(0, 1);
   }
   SetFirstCell(*node, FirstValueOf(family->kind));
-  if (family->kind == Kind::kEvent) {
-    EnsureRing();
-  }
+  if (family->kind == Kind::kEvent) EnsureRing();
   series_.Insert(std::move(node));
   next_slot_ = slot + cells;
   writer_.Reserve(bytes, 0);
-  if (sorted.empty()) {
-    family->unlabelled_slot.store(slot, std::memory_order_release);
-  }
-  if (!PublishNew() && state_ == State::kExporting) {
+  if (sorted.empty()) family->unlabelled_slot.store(slot, std::memory_order_release);
+  if (!PublishNew() && state_ == State::kExporting)
     Report(*family, writer_.refusal(), "is not exported yet; it counts, and is exported once that is possible: ");
-  }
   return slot;
 }
 
 void Registry::Report(const FamilyNode& family, Drop why, std::string_view consequence) noexcept {
   LogMetricOnce(reported_[static_cast<size_t>(why)], family.group, family.name, consequence, TextOf(why));
-  if (!writer_.CountDropped(why)) {
-    dropped_before_file_[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
-  }
+  if (!writer_.CountDropped(why)) dropped_before_file_[static_cast<size_t>(why)].fetch_add(1, std::memory_order_relaxed);
 }
 
 void Registry::CountDropped(Drop why) noexcept {

@@ -56,21 +56,16 @@ void PinThisModule() {
   if (dladdr1(&storage, &info, &found, RTLD_DL_LINKMAP) == 0) return;
   const char* name = static_cast<const link_map*>(found)->l_name;
   auto* open = reinterpret_cast<decltype(&dlopen)>(dlsym(RTLD_DEFAULT, "dlopen"));
-  if (*name != '\0' && open != nullptr) {  // the main program's is empty
+  if (*name != '\0' && open != nullptr)  // the main program's is empty
     open(name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-  }
 }
 
 void LockBeforeFork() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis) {
-  for (Mutex& mutex : internal::fork_locks) {
-    mutex.Lock();
-  }
+  for (Mutex& mutex : internal::fork_locks) mutex.Lock();
 }
 
 void UnlockAfterFork() PERSIA_THREAD_ATTRIBUTE(no_thread_safety_analysis) {
-  for (Mutex& mutex : internal::fork_locks) {
-    mutex.Unlock();
-  }
+  for (Mutex& mutex : internal::fork_locks) mutex.Unlock();
 }
 
 }  // namespace
@@ -113,17 +108,13 @@ Cell* Registry::ClaimChunk(uint32_t slot) noexcept try {
     }
     table = internal::tls_lane = lane->table;
   }
-  if (Cell* chunk = internal::ChunkOf(table, slot)) {
-    return chunk;  // the scratch page, or claimed by the lane's former thread
-  }
+  if (Cell* chunk = internal::ChunkOf(table, slot)) return chunk;  // the scratch page, or claimed by the lane's former thread
   // A forked child opens its segment at its first use of a metric.
   const bool enabled = Open();
   const auto* lane = static_cast<const Lane*>(pthread_getspecific(internal::thread_end_key));
   const uint32_t range = slot >> internal::kChunkBits;
   Cell* chunk = enabled ? NewLaneChunk(lane->id, range) : internal::ChunkOf(table, internal::kScratchSlot);
-  if (chunk != nullptr) {
-    SetChunk(table, range, chunk);
-  }
+  if (chunk != nullptr) SetChunk(table, range, chunk);
   return chunk;
 } catch (const std::bad_alloc&) {
   return nullptr;
@@ -135,16 +126,12 @@ Cell* Registry::CommonChunk(uint32_t slot, bool* locked) noexcept {
   IsShort();
   waiting_mutex_.Lock();
   Cell* chunk = ReadChunk(internal::common_lane, slot, std::memory_order_acquire);  // it may just have moved there
-  if (chunk == nullptr && known_disabled()) {
-    SetChunk(internal::common_lane, range, chunk = internal::common_scratch);
-  }
+  if (chunk == nullptr && known_disabled()) SetChunk(internal::common_lane, range, chunk = internal::common_scratch);
   if (chunk == nullptr) {
     chunk = ReadChunk(internal::waiting_lane, slot, std::memory_order_acquire);
     *locked = chunk != nullptr;
   }
-  if (!*locked) {
-    waiting_mutex_.Unlock();
-  }
+  if (!*locked) waiting_mutex_.Unlock();
   // Null if a forked child found no memory: its values are not exported.
   return chunk != nullptr ? chunk : internal::common_scratch;
 }
@@ -219,15 +206,11 @@ void Registry::ResetAfterFork() {
   next_lane_ = 1;
   private_.ForgetAfterFork();
   writer_.ForgetAfterFork(chunks);
-  if (private_ring_.slots != nullptr) {
-    munmap(private_ring_.slots, writer_.ring_slots() * sizeof(segment::EventSlot));
-  }
+  if (private_ring_.slots != nullptr) munmap(private_ring_.slots, writer_.ring_slots() * sizeof(segment::EventSlot));
   private_ring_ = {};
   ring_.store(nullptr, std::memory_order_relaxed);
   events_before_file_.store(0, std::memory_order_relaxed);
-  for (auto& count : dropped_before_file_) {
-    count.store(0, std::memory_order_relaxed);
-  }
+  for (auto& count : dropped_before_file_) count.store(0, std::memory_order_relaxed);
   families_published_ = series_published_ = 0;
   identity_waits_ = waits_ = false;
   retry_at_.store(0, std::memory_order_relaxed);

@@ -20,21 +20,15 @@ InitResult Registry::Init(const Options& options) noexcept try {
   MutexLock lock(mutex_);
   if (options.replica) own_ranks_.program = options.replica;
   Identity wanted = ResolveIdentity(options, own_ranks_);
-  if (!initialized_ && !wanted.enabled) {
-    disabled_.store(true, std::memory_order_relaxed);
-  }
+  if (!initialized_ && !wanted.enabled) disabled_.store(true, std::memory_order_relaxed);
   if (disabled_.load(std::memory_order_relaxed)) {
     return {false,
             export_detail_.empty() ? "metrics are disabled, by PERSIA_METRICS_ENABLED or Options::enabled" : export_detail_};
   }
   TakeIdentity(std::move(wanted));
-  if (!export_wanted_.exchange(true, std::memory_order_relaxed) && state_ == State::kPrivate) {
-    WithdrawAll();
-  }
+  if (!export_wanted_.exchange(true, std::memory_order_relaxed) && state_ == State::kPrivate) WithdrawAll();
   const bool was_open = state_ != State::kUnopened;
-  if (Open() && was_open && (state_ == State::kPrivate || identity_waits_)) {
-    Recover();
-  }
+  if (Open() && was_open && (state_ == State::kPrivate || identity_waits_)) Recover();
   InitResult result;
   result.exporting = state_ == State::kExporting;
   result.detail = export_detail_;
@@ -59,18 +53,10 @@ void Registry::TakeIdentity(Identity wanted) {
                                         ", but this process's metrics already belong to job \"", identity_.job, "\" in ",
                                         identity_.metrics_dir, "; they stay there"});
     }
-    if (!initialized_ && same_directory) {
-      renewed.job = wanted.job;
-    }
-    if (wanted.gives.role) {
-      renewed.role = wanted.role;
-    }
-    if (wanted.gives.replica) {
-      renewed.replica = wanted.replica;
-    }
-    if (!wanted.labels.empty()) {
-      renewed.labels = std::move(wanted.labels);
-    }
+    if (!initialized_ && same_directory) renewed.job = wanted.job;
+    if (wanted.gives.role) renewed.role = wanted.role;
+    if (wanted.gives.replica) renewed.replica = wanted.replica;
+    if (!wanted.labels.empty()) renewed.labels = std::move(wanted.labels);
   }
   Renew(std::move(renewed));
   identity_known_ = initialized_ = true;
@@ -89,9 +75,7 @@ void Registry::SetProcessGroupRank(int32_t rank) noexcept try {
   Identity renewed = identity_;
   renewed.replica = ResolveIdentity({}, own_ranks_).replica;
   Renew(std::move(renewed));
-  if (identity_waits_) {
-    Recover();
-  }
+  if (identity_waits_) Recover();
 } catch (const std::bad_alloc&) {
   CountDropped(segment::Drop::kOutOfMemory);
 }
@@ -121,18 +105,15 @@ bool Registry::Open() {
   }
   writer_.Plan(identity_.segment_bytes);
   state_ = State::kPrivate;
-  if (identity_.opted_in) {
-    export_wanted_.store(true, std::memory_order_relaxed);
-  }
+  if (identity_.opted_in) export_wanted_.store(true, std::memory_order_relaxed);
   // Before there are chunks, so that they are made in the file.
   waits_ = export_wanted_.load(std::memory_order_relaxed) && !Export();
   if (disabled_.load(std::memory_order_relaxed)) return false;
   EnsureAllChunks();
-  if (waits_) {
+  if (waits_)
     TryLater();
-  } else {
+  else
     Recover();
-  }
   open_.store(true, std::memory_order_release);
   return true;
 }
@@ -151,9 +132,8 @@ bool Registry::Export() noexcept {
     writer_.Discard();
     error = "out of memory";  // short enough to need none
   }
-  if (!disabled_.load(std::memory_order_relaxed)) {
+  if (!disabled_.load(std::memory_order_relaxed))
     LogLineOnce(export_failure_logged_, {error, "; this process's metrics are not exported until that is possible"});
-  }
   return false;
 }
 
@@ -171,9 +151,8 @@ bool Registry::TryExport(std::string* error) {
     return false;
   }
   Identity identity = identity_;
-  if (identity.run_id.empty()) {  // PERSIA_RUN_ID gave none
+  if (identity.run_id.empty())  // PERSIA_RUN_ID gave none
     identity.run_id = conf.run_id.empty() ? identity.torch_run_id : conf.run_id;
-  }
   if (!writer_.Create(directory.get(), identity_.metrics_dir, identity, error)) return false;
   identity_ = std::move(identity);
   return true;

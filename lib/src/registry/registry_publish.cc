@@ -41,13 +41,15 @@ uint32_t RangeOf(uint32_t slot) { return slot >> internal::kChunkBits; }
 
 // Adds a series' values in a lane to those in the common lane.
 void AddCells(const SeriesNode& node, const Cell* from, Cell* to) {
-  ForEachLaneCell(*node.family, [&](uint32_t offset, bool is_double) {
-    const uint64_t bits = from[(node.slot + offset) % internal::kChunkCells].load(std::memory_order_relaxed);
-    Cell& cell = CellIn(to, node.slot + offset);
-    const uint64_t sum = cell.load(std::memory_order_relaxed);
-    cell.store(is_double ? std::bit_cast<uint64_t>(std::bit_cast<double>(sum) + std::bit_cast<double>(bits)) : sum + bits,
-               std::memory_order_relaxed);
-  });
+  ForEachLaneCell(
+      *node.family,
+      [&](uint32_t offset, bool is_double) {
+        const uint64_t bits = from[(node.slot + offset) % internal::kChunkCells].load(std::memory_order_relaxed);
+        Cell& cell = CellIn(to, node.slot + offset);
+        const uint64_t sum = cell.load(std::memory_order_relaxed);
+        cell.store(is_double ? std::bit_cast<uint64_t>(std::bit_cast<double>(sum) + std::bit_cast<double>(bits)) : sum + bits,
+                   std::memory_order_relaxed);
+      });
 }
 
 // The first series whose slot is in `range` or above.
@@ -60,9 +62,8 @@ void CopyRing(const EventSlot* from, EventSlot* to, uint64_t slots) {
   for (uint64_t i = 0; i < slots; ++i) {
     const uint64_t sequence = from[i].sequence.load(std::memory_order_acquire);
     if (sequence % 2 != 0) continue;
-    for (size_t word = 0; word < std::size(to[i].words); ++word) {
+    for (size_t word = 0; word < std::size(to[i].words); ++word)
       to[i].words[word].store(from[i].words[word].load(std::memory_order_acquire), std::memory_order_relaxed);
-    }
     if (from[i].sequence.load(std::memory_order_relaxed) != sequence) continue;
     to[i].sequence.store(sequence, std::memory_order_release);
   }
@@ -72,9 +73,8 @@ void CopyRing(const EventSlot* from, EventSlot* to, uint64_t slots) {
 
 bool Registry::IsShort() noexcept {
   const int64_t at = retry_at_.load(std::memory_order_relaxed);
-  if (at == 0) [[likely]] {
+  if (at == 0) [[likely]]
     return false;
-  }
   // TryLock: no thread waits while another one tries.
   if (MonotonicMs() >= at && mutex_.TryLock()) {
     Recover();
@@ -86,20 +86,17 @@ bool Registry::IsShort() noexcept {
 void Registry::TryLater() noexcept { retry_at_.store(MonotonicMs() + kRetryMs, std::memory_order_relaxed); }
 
 bool Registry::PublishNew() noexcept {
-  if (!waits_ || MonotonicMs() >= retry_at_.load(std::memory_order_relaxed)) {
-    Recover();
-  }
+  if (!waits_ || MonotonicMs() >= retry_at_.load(std::memory_order_relaxed)) Recover();
   return !waits_;
 }
 
 void Registry::Recover() noexcept {
   const bool wanted = export_wanted_.load(std::memory_order_relaxed) && !disabled_.load(std::memory_order_relaxed);
   waits_ = wanted && ((state_ != State::kExporting && !Export()) || !PublishAll());
-  if (waits_) {
+  if (waits_)
     TryLater();
-  } else {
+  else
     retry_at_.store(0, std::memory_order_relaxed);
-  }
   FlushDropped();
 }
 
@@ -108,9 +105,8 @@ bool Registry::PublishAll() noexcept {
   if (identity_waits_ && !writer_.AddIdentity(identity_) && writer_.refusal() != segment::Drop::kSegmentFull) return false;
   identity_waits_ = false;
   const auto& families = families_.nodes();
-  for (; families_published_ < families.size(); ++families_published_) {
+  for (; families_published_ < families.size(); ++families_published_)
     if (!writer_.AddFamily(families[families_published_]->record())) return false;
-  }
   const auto& series = series_.nodes();
   for (; series_published_ < series.size(); ++series_published_) {
     SeriesNode& node = *series[series_published_];
@@ -126,9 +122,8 @@ bool Registry::MoveChunk(uint32_t range) noexcept {
   if (to == nullptr) return false;
   MutexLock lock(waiting_mutex_);
   const Cell* from = waiting_lane[range];
-  for (uint32_t i = 0; i < internal::kChunkCells; ++i) {
+  for (uint32_t i = 0; i < internal::kChunkCells; ++i)
     to[i].store(from[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
-  }
   SetChunk(common_lane, range, to);
   SetChunk(waiting_lane, range, nullptr);
   return true;
@@ -164,29 +159,22 @@ bool Registry::EnsureCommonChunk(uint32_t range) noexcept {
   }
   // The first values are set before another thread sees the chunk. In a forked child, it may use the chunk immediately.
   const auto& nodes = series_.nodes();
-  for (auto node = FirstInRange(nodes, range); node != nodes.end() && RangeOf((*node)->slot) == range; ++node) {
+  for (auto node = FirstInRange(nodes, range); node != nodes.end() && RangeOf((*node)->slot) == range; ++node)
     CellIn(chunk, (*node)->slot).store(FirstValueOf((*node)->family->kind), std::memory_order_relaxed);
-  }
   SetChunk(table, range, chunk);
   return true;
 }
 
 void Registry::SetFirstCell(const SeriesNode& node, uint64_t bits) noexcept {
   Cell* chunk = ReadChunk(common_lane, node.slot, std::memory_order_relaxed);
-  if (chunk == nullptr) {
-    chunk = ReadChunk(waiting_lane, node.slot, std::memory_order_relaxed);
-  }
+  if (chunk == nullptr) chunk = ReadChunk(waiting_lane, node.slot, std::memory_order_relaxed);
   CellIn(chunk, node.slot).store(bits, std::memory_order_relaxed);
 }
 
 void Registry::EnsureAllChunks() noexcept {
   for (const SeriesNode* node : series_.nodes()) {
-    if (!HasCommonChunk(RangeOf(node->slot))) {
-      EnsureCommonChunk(RangeOf(node->slot));
-    }
-    if (node->family->kind == Kind::kEvent) {
-      EnsureRing();
-    }
+    if (!HasCommonChunk(RangeOf(node->slot))) EnsureCommonChunk(RangeOf(node->slot));
+    if (node->family->kind == Kind::kEvent) EnsureRing();
   }
 }
 
@@ -221,13 +209,9 @@ Cell* Registry::NewLaneChunk(uint32_t lane, uint32_t range) noexcept {
     chunk = static_cast<Cell*>(private_.NewPage());
   } else if (common_lane[range] != nullptr && writer_.Fits(0, 1)) {
     chunk = writer_.AddChunk(lane, range);
-    if (chunk != nullptr) {
-      writer_.Reserve(0, 1);
-    }
+    if (chunk != nullptr) writer_.Reserve(0, 1);
   }
-  if (chunk == nullptr) {
-    TryLater();
-  }
+  if (chunk == nullptr) TryLater();
   return chunk;
 }
 
@@ -244,20 +228,17 @@ void Registry::WithdrawAll() noexcept {
       const Cell* from = lane->table[range];
       if (from == nullptr) continue;
       SetChunk(lane->table, range, nullptr);
-      for (auto at = FirstInRange(nodes, range); at != nodes.end() && RangeOf((*at)->slot) == range; ++at) {
+      for (auto at = FirstInRange(nodes, range); at != nodes.end() && RangeOf((*at)->slot) == range; ++at)
         AddCells(**at, from, waiting_lane[range]);
-      }
     }
   }
 }
 
 void Registry::FlushDropped() noexcept {
   if (state_ != State::kExporting) return;
-  for (size_t why = 0; why < std::size(dropped_before_file_); ++why) {
-    if (dropped_before_file_[why].load(std::memory_order_relaxed) > 0) {
+  for (size_t why = 0; why < std::size(dropped_before_file_); ++why)
+    if (dropped_before_file_[why].load(std::memory_order_relaxed) > 0)
       writer_.CountDropped(static_cast<segment::Drop>(why), dropped_before_file_[why].exchange(0, std::memory_order_relaxed));
-    }
-  }
 }
 
 }  // namespace abi_1

@@ -39,9 +39,8 @@ void ForEachBaseCell(const SeriesNode& node, const Take& take) {
   Cell* base = internal::base_lane[node.slot >> internal::kChunkBits];
   if (base == nullptr) return;
   const uint32_t first = HasLast(node.family->kind) ? 1 : 0;
-  for (uint32_t offset = first; offset < segment::CellsOf(node.family->kind, node.family->bound_count); ++offset) {
+  for (uint32_t offset = first; offset < segment::CellsOf(node.family->kind, node.family->bound_count); ++offset)
     take(node.slot + offset, CellIn(base, node.slot + offset));
-  }
 }
 
 }  // namespace
@@ -55,9 +54,8 @@ size_t Registry::IndexOf(uint32_t slot) const noexcept {
 uint32_t Registry::NextSlotOf(const FamilyNode* family, uint32_t slot) noexcept {
   MutexLock lock(mutex_);
   const auto& nodes = series_.nodes();
-  for (size_t i = IndexOf(slot + 1); i < nodes.size(); ++i) {
+  for (size_t i = IndexOf(slot + 1); i < nodes.size(); ++i)
     if (nodes[i]->family == family && !nodes[i]->removed.load(std::memory_order_relaxed)) return nodes[i]->slot;
-  }
   return internal::kScratchSlot;
 }
 
@@ -93,12 +91,9 @@ bool Registry::Restore(SeriesNode* node) noexcept {
 
 void Registry::SetRemoved(SeriesNode* node, bool removed) noexcept {
   node->removed.store(removed, std::memory_order_relaxed);
-  if (node->labels.empty()) {
+  if (node->labels.empty())
     node->family->unlabelled_slot.store(removed ? internal::kScratchSlot : node->slot, std::memory_order_release);
-  }
-  if (IndexOf(node->slot) < series_published_) {
-    writer_.SetRemoved(node->record_at, removed);
-  }
+  if (IndexOf(node->slot) < series_published_) writer_.SetRemoved(node->record_at, removed);
 }
 
 bool Registry::StartFromZero(const SeriesNode& node) noexcept {
@@ -115,9 +110,8 @@ bool Registry::StartFromZero(const SeriesNode& node) noexcept {
     CellIn(base, slot)
         .store(is_double ? std::bit_cast<uint64_t>(RawDoubleAt(slot)) : RawWholeAt(slot), std::memory_order_release);
   });
-  if (node.family->kind == Kind::kClock) {
+  if (node.family->kind == Kind::kClock)
     CellIn(base, node.slot).store(segment::ClockNs(CommonAt(node.slot, 0), MonotonicNs()), std::memory_order_release);
-  }
   SetLast(node, segment::kUnset);
   return true;
 }
@@ -136,9 +130,7 @@ TestScope* Registry::BeginScope() noexcept {
   scope->cells.resize(next_slot_);
   for (const SeriesNode* node : series_.nodes()) {
     ForEachBaseCell(*node, [&](uint32_t slot, Cell& base) { scope->cells[slot] = base.load(std::memory_order_relaxed); });
-    if (HasLast(node->family->kind)) {
-      scope->cells[node->slot] = CommonAt(node->slot, segment::kUnset);
-    }
+    if (HasLast(node->family->kind)) scope->cells[node->slot] = CommonAt(node->slot, segment::kUnset);
     if (!StartFromZero(*node)) std::abort();  // a test must not go on with the counts of others
   }
   return scope.release();
@@ -151,12 +143,10 @@ void Registry::EndScope(TestScope* scope) noexcept {
   for (const SeriesNode* node : series_.nodes()) {
     const bool is_new = node->slot >= scope->cells.size();
     const uint64_t former = is_new ? segment::kUnset : scope->cells[node->slot];
-    if (former != segment::kUnset || node->family->kind == Kind::kGauge) {  // a stream that has counts has a last value
+    if (former != segment::kUnset || node->family->kind == Kind::kGauge)  // a stream that has counts has a last value
       SetLast(*node, former);
-    }
-    if (!is_new) {
+    if (!is_new)
       ForEachBaseCell(*node, [&](uint32_t slot, Cell& base) { base.store(scope->cells[slot], std::memory_order_release); });
-    }
   }
 }
 

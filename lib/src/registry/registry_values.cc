@@ -56,15 +56,10 @@ uint64_t BaseAt(uint32_t slot) {
 template <class Take>
 void Registry::ForEachLane(uint32_t slot, const Take& take) const noexcept {
   if (slot >> internal::kChunkBits == 0) return;  // the scratch page
-  if (Cell* chunk = CommonChunkOf(slot)) {
-    take(chunk);
-  }
+  if (Cell* chunk = CommonChunkOf(slot)) take(chunk);
   // Pairs with the release in AcquireLane.
-  for (const Lane* lane = all_lanes_.load(std::memory_order_acquire); lane != nullptr; lane = lane->next) {
-    if (Cell* chunk = ReadChunk(lane->table, slot, std::memory_order_acquire)) {
-      take(chunk);
-    }
-  }
+  for (const Lane* lane = all_lanes_.load(std::memory_order_acquire); lane != nullptr; lane = lane->next)
+    if (Cell* chunk = ReadChunk(lane->table, slot, std::memory_order_acquire)) take(chunk);
 }
 
 uint64_t Registry::RawWholeAt(uint32_t slot) const noexcept {
@@ -121,9 +116,8 @@ StreamValue Registry::StreamAt(uint32_t slot) const noexcept {
   if (bits == segment::kUnset) return value;
   value.last = internal::DoubleOf(bits);
   value.sum = DoubleAt(slot + segment::kStreamPositiveSum) + DoubleAt(slot + segment::kStreamNegativeSum);
-  for (uint32_t cell = segment::kStreamNegatives; cell < segment::kStreamFirstBucket + segment::kStreamBuckets; ++cell) {
+  for (uint32_t cell = segment::kStreamNegatives; cell < segment::kStreamFirstBucket + segment::kStreamBuckets; ++cell)
     value.count += WholeAt(slot + cell);
-  }
   return value;
 }
 
@@ -181,9 +175,7 @@ std::optional<double> Registry::ValueOf(std::string_view group, std::string_view
     case Kind::kHistogram:
     case Kind::kNativeHistogram: {
       uint64_t count = 0;
-      for (uint32_t i = 0; i <= node->family->bound_count; ++i) {
-        count += WholeAt(node->slot + 1 + i);
-      }
+      for (uint32_t i = 0; i <= node->family->bound_count; ++i) count += WholeAt(node->slot + 1 + i);
       return static_cast<double>(count);
     }
     case Kind::kEvent:
@@ -208,9 +200,8 @@ std::vector<internal::FamilyValues> Registry::Values() {
     out.push_back({static_cast<internal::ValueKind>(kind), node->group, node->name, node->help, node->unit,
                    static_cast<GaugeMerge>(node->gauge_policy), native, node->real_bounds()});
   }
-  for (const SeriesNode* node : series_.nodes()) {
+  for (const SeriesNode* node : series_.nodes())
     if (!node->removed.load(std::memory_order_relaxed)) out[node->family->ordinal].series.push_back(Read(*node));
-  }
   return out;
 }
 

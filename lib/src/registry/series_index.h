@@ -35,9 +35,8 @@ class SeriesIndex {
   // Throws std::bad_alloc; then nothing has changed, and the node is freed. REQUIRES: the writers' lock.
   Node* Insert(std::unique_ptr<Node> node) {
     Places* places = places_.load(std::memory_order_relaxed);
-    if (places == nullptr || (nodes_.size() + 1) * 2 > places->size()) {
+    if (places == nullptr || (nodes_.size() + 1) * 2 > places->size())
       places = Grow(places == nullptr ? 64 : places->size() * 2);
-    }
     nodes_.push_back(node.get());
     Place(*places, node.get());
     return node.release();
@@ -51,17 +50,13 @@ class SeriesIndex {
 
   static void Place(Places& places, Node* node) {
     size_t at = node->hash;
-    while (places[at & (places.size() - 1)].load(std::memory_order_relaxed) != nullptr) {
-      ++at;
-    }
+    while (places[at & (places.size() - 1)].load(std::memory_order_relaxed) != nullptr) ++at;
     places[at & (places.size() - 1)].store(node, std::memory_order_release);
   }
 
   Places* Grow(size_t size) {
     auto* grown = new Places(size);  // the former one is never freed: a reader may still use it
-    for (Node* node : nodes_) {
-      Place(*grown, node);
-    }
+    for (Node* node : nodes_) Place(*grown, node);
     places_.store(grown, std::memory_order_release);
     return grown;
   }

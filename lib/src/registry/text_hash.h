@@ -26,9 +26,7 @@ inline uint64_t MixHash(uint64_t hash, std::string_view text) noexcept {
   const char* at = text.data();
   size_t left = text.size();
   hash ^= uint64_t{left} << 48;
-  for (; left > 16; at += 16, left -= 16) {
-    hash = MixHash(hash ^ load(at, 8), load(at + 8, 8));
-  }
+  for (; left > 16; at += 16, left -= 16) hash = MixHash(hash ^ load(at, 8), load(at + 8, 8));
   if (left >= 4) {
     // Four words that overlap so that they cover 4 to 16 bytes. A branch on the length would be hard to predict.
     const size_t inward = left / 8 * 4;

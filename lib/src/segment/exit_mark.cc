@@ -32,9 +32,8 @@ void OnExit(int code, void* /*unused*/) { MarkCode(code); }
 // A handler of on_exit is called even if its library was unloaded, which must not happen then. Programs have DT_DEBUG.
 bool IsNeverUnloaded() {
   if (&_DYNAMIC == nullptr) return true;
-  for (const ElfW(Dyn)* entry = _DYNAMIC; entry->d_tag != DT_NULL; ++entry) {
+  for (const ElfW(Dyn)* entry = _DYNAMIC; entry->d_tag != DT_NULL; ++entry)
     if (entry->d_tag == DT_DEBUG || (entry->d_tag == DT_FLAGS_1 && (entry->d_un.d_val & DF_1_NODELETE) != 0)) return true;
-  }
   return false;
 }
 #endif

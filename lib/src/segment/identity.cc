@@ -74,17 +74,14 @@ AgentConf ReadAgentConf(int directory_fd) {
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(line.size() == rest.size() ? line.size() : line.size() + 1);
-    if (line == "enabled=0") {
+    if (line == "enabled=0")
       conf.enabled = false;
-    } else if (line == "ended=1") {
+    else if (line == "ended=1")
       ended = true;
-    } else if (line.starts_with("run_id=")) {
+    else if (line.starts_with("run_id="))
       conf.run_id = line.substr(7);
-    }
   }
-  if (ended) {
-    conf.run_id.clear();
-  }
+  if (ended) conf.run_id.clear();
   return conf;
 }
 
@@ -110,9 +107,7 @@ Identity ResolveIdentity(const Options& options, const OwnRanks& ranks) {
   identity.restart_count = EnvNumber<uint32_t>("TORCHELASTIC_RESTART_COUNT", 0).value_or(0);
   identity.segment_bytes = EnvNumber<uint64_t>("PERSIA_METRICS_SEGMENT_BYTES", 1).value_or(0);
 
-  if (const auto run = Env("PERSIA_RUN_ID")) {
-    identity.run_id = *run;
-  }
+  if (const auto run = Env("PERSIA_RUN_ID")) identity.run_id = *run;
   if (const auto torch = Env("TORCHELASTIC_RUN_ID"); torch && *torch != "none") {
     // "none" is torchrun's default for every run.
     identity.torch_run_id = *torch;

@@ -75,16 +75,14 @@ bool SegmentFile::Create(int directory_fd, const std::string& path, uint64_t max
   struct statvfs filesystem {};
   // Regardless of the umask.
   const bool has_mode = fchmod(unnamed_fd_, mode) == 0 || !group;
-  if (!has_mode || fstat(unnamed_fd_, &file) != 0 || fstatvfs(unnamed_fd_, &filesystem) != 0) {
+  if (!has_mode || fstat(unnamed_fd_, &file) != 0 || fstatvfs(unnamed_fd_, &filesystem) != 0)
     return fail("cannot set up a file");
-  }
   // Not a process-owned record lock: closing any descriptor of the file would release it, and the process would look dead.
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  if (fcntl(unnamed_fd_, F_OFD_SETLK, &lock) != 0) {
+  if (fcntl(unnamed_fd_, F_OFD_SETLK, &lock) != 0)
     return fail("cannot lock a file", "; set PERSIA_METRICS_DIR to a local filesystem");
-  }
   void* memory = mmap(nullptr, max_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, unnamed_fd_, 0);
   if (memory == MAP_FAILED)
     return fail("cannot map a file", "; a smaller PERSIA_METRICS_SEGMENT_BYTES needs less address space");
@@ -153,16 +151,12 @@ std::optional<segment::Drop> SegmentFile::Grow(uint64_t offset, uint64_t bytes) 
 }
 
 void SegmentFile::Discard() {
-  if (base_ != nullptr) {
-    munmap(base_, max_bytes_);
-  }
+  if (base_ != nullptr) munmap(base_, max_bytes_);
   ForgetAfterFork();
 }
 
 void SegmentFile::ForgetAfterFork() {
-  if (unnamed_fd_ >= 0) {
-    close(unnamed_fd_);
-  }
+  if (unnamed_fd_ >= 0) close(unnamed_fd_);
   base_ = nullptr;
   path_.clear();
   unnamed_fd_ = -1;

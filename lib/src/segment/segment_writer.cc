@@ -91,12 +91,8 @@ template <class Out>
 void PutFamily(Out& out, const FamilyRecord& family) {
   out.Put(segment::FamilyFixed{static_cast<uint8_t>(family.kind), family.gauge_policy, family.max_buckets,
                                static_cast<uint32_t>(family.bounds.size())});
-  for (const double bound : family.bounds) {
-    out.Put(bound);
-  }
-  for (const std::string_view text : {family.group, family.name, family.help, family.unit}) {
-    out.PutText(text);
-  }
+  for (const double bound : family.bounds) out.Put(bound);
+  for (const std::string_view text : {family.group, family.name, family.help, family.unit}) out.PutText(text);
 }
 
 template <class Out>
@@ -110,9 +106,7 @@ template <class Out>
 void PutIdentity(Out& out, const Identity& identity) {
   out.Put(segment::IdentityFixed{identity.replica, identity.restart_count, static_cast<uint32_t>(identity.labels.size()),
                                  identity.forked ? segment::kForked : 0});
-  for (const std::string_view text : {identity.job, identity.run_id, identity.role}) {
-    out.PutText(text);
-  }
+  for (const std::string_view text : {identity.job, identity.run_id, identity.role}) out.PutText(text);
   PutLabels(out, identity.labels);
 }
 
@@ -301,7 +295,8 @@ bool SegmentWriter::AddIdentity(const Identity& identity) {
 }
 
 bool SegmentWriter::AddFamily(const FamilyRecord& family) {
-  return AppendRecord(segment::RecordType::kFamily, [&](auto& out) { PutFamily(out, family); });
+  return AppendRecord(
+      segment::RecordType::kFamily, [&](auto& out) { PutFamily(out, family); });
 }
 
 bool SegmentWriter::AddSeries(const SeriesRecord& series, uint64_t* at) {

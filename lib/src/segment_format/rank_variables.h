@@ -35,9 +35,8 @@ std::optional<int32_t> RankOf(const Number& number, const OwnRanks& own) {
   if (const std::optional<int32_t> rank = number(kRankVariables[0])) return rank;
   if (own.program) return own.program;
   if (const std::optional<int32_t> rank = number(kParentsRankVariable)) return rank;
-  for (const std::string_view variable : std::span(kRankVariables).subspan(1)) {
+  for (const std::string_view variable : std::span(kRankVariables).subspan(1))
     if (const std::optional<int32_t> rank = number(variable)) return rank;
-  }
   return std::nullopt;
 }
 

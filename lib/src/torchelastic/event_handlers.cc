@@ -35,9 +35,8 @@ std::shared_ptr<EventHandler> HandlerOf(std::string_view type) {
 
 std::vector<MetadataEntry> Views(const Event& event) {
   std::vector<MetadataEntry> views;
-  for (const auto& [key, value] : event.metadata) {
+  for (const auto& [key, value] : event.metadata)
     views.emplace_back(key, std::visit([](const auto& held) { return MetadataValue(held); }, value));
-  }
   return views;
 }
 
@@ -46,11 +45,10 @@ Event MakeEvent(std::string_view name, std::string_view type, Span<const Metadat
   for (const auto& [key, value] : metadata) {
     event.metadata.emplace_back(key, std::visit(
                                          [](const auto& held) -> Event::Value {
-                                           if constexpr (std::is_same_v<decltype(held), const std::string_view&>) {
+                                           if constexpr (std::is_same_v<decltype(held), const std::string_view&>)
                                              return std::string(held);
-                                           } else {
+                                           else
                                              return held;
-                                           }
                                          },
                                          value));
   }
@@ -64,17 +62,16 @@ void CallHandler(EventHandler& handler, const Event& event) try { handler.Record
 }
 
 void AppendValue(std::string& out, const Event::Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) {
+  if (const auto* text = std::get_if<std::string>(&value))
     json::AppendString(out, *text);
-  } else if (const auto* flag = std::get_if<bool>(&value)) {
+  else if (const auto* flag = std::get_if<bool>(&value))
     out += *flag ? "true" : "false";
-  } else if (const auto* whole = std::get_if<int64_t>(&value)) {
+  else if (const auto* whole = std::get_if<int64_t>(&value))
     out += std::to_string(*whole);
-  } else if (const auto* number = std::get_if<double>(&value)) {
+  else if (const auto* number = std::get_if<double>(&value))
     json::AppendNumber(out, *number);
-  } else {
+  else
     out += "null";
-  }
 }
 
 }  // namespace
@@ -101,11 +98,10 @@ void Record(std::string_view type, std::string_view name, Span<const MetadataEnt
   const uint64_t now = NowInMilliseconds();
   const bool counted = CountEvent(name, type, now);
   const auto handler = handlers.ever_set() ? HandlerOf(type) : nullptr;
-  if (handler != nullptr) {
+  if (handler != nullptr)
     CallHandler(*handler, MakeEvent(name, type, metadata, now));
-  } else if (counted) {
+  else if (counted)
     AppendToRing(name, type, metadata, now);
-  }
 } catch (const std::exception&) {
   Registry::Get().CountDropped(segment::Drop::kOutOfMemory);
 }
@@ -115,9 +111,7 @@ void RecordEvent(const Event& event) noexcept try {
   const bool counted = CountEvent(event.name, event.type, when);
   const auto handler = HandlerOf(event.type);
   if (handler == nullptr) {
-    if (counted) {
-      AppendToRing(event.name, event.type, Views(event), when);
-    }
+    if (counted) AppendToRing(event.name, event.type, Views(event), when);
     return;
   }
   Event timed = event;
@@ -143,11 +137,10 @@ void ExportEventHandler::Record(const Event& event) {
 }
 
 void Configure(std::shared_ptr<EventHandler> handler, std::string_view type) noexcept try {
-  if (type.empty()) {
+  if (type.empty())
     handlers.SetDefault(std::move(handler));
-  } else {
+  else
     handlers.Set(std::move(handler), type);
-  }
 } catch (const std::exception& error) {
   LogLine({"an event handler was not configured: ", error.what()});
 }

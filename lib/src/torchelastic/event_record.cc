@@ -50,16 +50,14 @@ class RecordBuffer {
     const size_t space = sizeof(bytes_) - at_;
     const auto fit = [&](size_t longest) {
       size_t wanted = 0;
-      for (const MetadataEntry& entry : metadata) {
+      for (const MetadataEntry& entry : metadata)
         if (SizeOf(entry, kLeastText) <= space) wanted += SizeOf(entry, longest);
-      }
       return wanted <= space;
     };
     if (fit(space)) return space;
     size_t least = kLeastText;
-    for (size_t more = std::bit_floor(space); more > 0; more /= 2) {
+    for (size_t more = std::bit_floor(space); more > 0; more /= 2)
       if (fit(least + more)) least += more;
-    }
     return least;
   }
 
@@ -93,9 +91,7 @@ class RecordBuffer {
 
   bool AppendBytes(std::initializer_list<Part> parts) {
     size_t wanted = 0;
-    for (const Part& part : parts) {
-      wanted += part.size;
-    }
+    for (const Part& part : parts) wanted += part.size;
     if (wanted > sizeof(bytes_) - at_) return false;
     for (const Part& part : parts) {
       if (part.size > 0) {
@@ -140,9 +136,8 @@ void WriteSlot(Registry& registry, RecordBuffer& record, const EventFixed& fixed
   uint64_t sequence = slot->sequence.load(std::memory_order_relaxed);
   const bool free = sequence % 2 == 0 && sequence <= 2 * ticket;
   // Acquire pairs with the release below: words of this record are stored after those of the slot's last one.
-  if (!free || !slot->sequence.compare_exchange_strong(sequence, 2 * ticket + 1, std::memory_order_acquire)) {
+  if (!free || !slot->sequence.compare_exchange_strong(sequence, 2 * ticket + 1, std::memory_order_acquire))
     return registry.CountDropped(segment::Drop::kEventOverrun);
-  }
   record.Store(fixed, slot);
   // Pairs with the reader's acquire.
   slot->sequence.store(2 * ticket + 2, std::memory_order_release);
@@ -201,9 +196,7 @@ void AppendToRing(std::string_view name, std::string_view type, std::span<const 
     }
   }
   fixed.left_out = static_cast<uint16_t>(std::min<size_t>(more, UINT16_MAX));
-  if (fixed.left_out > 0 || shortened) {
-    registry.CountDropped(segment::Drop::kEventTruncated);
-  }
+  if (fixed.left_out > 0 || shortened) registry.CountDropped(segment::Drop::kEventTruncated);
   WriteSlot(registry, record, fixed);
 }
 

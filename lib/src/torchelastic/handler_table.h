@@ -49,9 +49,8 @@ class HandlerTable {
   Pointer Find(std::string_view key) {
     MutexLock lock(MutexOf(kLock));
     if (keys_ == nullptr) return nullptr;
-    for (const std::string_view wanted : {key, kDefault}) {
+    for (const std::string_view wanted : {key, kDefault})
       if (const auto found = keys_->find(wanted); found != keys_->end() && found->second != nullptr) return found->second;
-    }
     return nullptr;
   }
 
@@ -61,9 +60,7 @@ class HandlerTable {
   static constexpr std::string_view kDefault = "\xff";
 
   Map& Keys() {
-    if (keys_ == nullptr) {
-      keys_ = new Map;
-    }
+    if (keys_ == nullptr) keys_ = new Map;
     return *keys_;
   }
 

@@ -86,9 +86,7 @@ MetricStream::MetricStream(std::string_view group, std::shared_ptr<MetricHandler
 
 void MetricStream::AddValue(std::string_view name, double value) noexcept {
   if (ignores_) return;
-  if (exports_) {
-    return Export(group_, name, value);  // without reading the clock
-  }
+  if (exports_) return Export(group_, name, value);  // without reading the clock
   try {
     handler_->Emit({Now(), group_, name, value});
   } catch (...) {

@@ -59,15 +59,12 @@ class PERSIA_METRICS_API Counter {
   template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
   void Increment(T by) noexcept {
     if constexpr (std::is_signed_v<T>) {
-      if (PERSIA_METRICS_UNLIKELY(by < 0)) {
-        return AddFraction(static_cast<double>(by));
-      }
+      if (PERSIA_METRICS_UNLIKELY(by < 0)) return AddFraction(static_cast<double>(by));
     }
-    if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_); PERSIA_METRICS_LIKELY(chunk != nullptr)) {
+    if (internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_); PERSIA_METRICS_LIKELY(chunk != nullptr))
       internal::AddTo(internal::CellIn(chunk, slot_), static_cast<uint64_t>(by));
-    } else {
+    else
       AddSlow(slot_, static_cast<uint64_t>(by));
-    }
   }
   // The same for a double.
   void Increment(double by) noexcept {
@@ -75,11 +72,10 @@ class PERSIA_METRICS_API Counter {
     // a negative or larger number changes the upper bits, a fraction is rounded, and a NaN is equal to nothing.
     const double shifted = internal::Opaque(by + kWholeLimit);
     const uint64_t whole = internal::BitsOf(shifted) - internal::BitsOf(kWholeLimit);
-    if (PERSIA_METRICS_LIKELY(whole >> 52 == 0 && internal::Opaque(shifted - kWholeLimit) == by)) {
+    if (PERSIA_METRICS_LIKELY(whole >> 52 == 0 && internal::Opaque(shifted - kWholeLimit) == by))
       Increment(whole);
-    } else {
+    else
       AddFraction(by);
-    }
   }
 
   // From now on, a thread of the library calls `function` once a period (callback.h), and adds the increase of its result since
@@ -131,11 +127,10 @@ class PERSIA_METRICS_API Gauge {
   void Set(double value) noexcept {
     // Both relaxed: the chunk existed before the handle, and no other memory is ordered by the value.
     if (internal::Cell* chunk = internal::ReadChunk(internal::common_lane, slot_, std::memory_order_relaxed);
-        PERSIA_METRICS_LIKELY(chunk != nullptr)) {
+        PERSIA_METRICS_LIKELY(chunk != nullptr))
       internal::CellIn(chunk, slot_).store(internal::BitsOf(value), std::memory_order_relaxed);
-    } else {
+    else
       SetSlow(value);
-    }
   }
 
   // Adds to the value. A gauge that was never set starts from 0. Concurrent calls lose nothing.

@@ -41,9 +41,7 @@ class PERSIA_METRICS_API Stream {
   void Add(double value) noexcept {
     internal::Cell* chunk = internal::ChunkOf(internal::tls_lane, slot_);
     internal::Cell* common = internal::ReadChunk(internal::common_lane, slot_, std::memory_order_relaxed);
-    if (PERSIA_METRICS_UNLIKELY(chunk == nullptr || common == nullptr || internal::IsNan(value))) {
-      return AddSlow(value, 1);
-    }
+    if (PERSIA_METRICS_UNLIKELY(chunk == nullptr || common == nullptr || internal::IsNan(value))) return AddSlow(value, 1);
     // Relaxed: no other memory is ordered by a cell.
     internal::CellIn(common, slot_).store(internal::BitsOf(value), std::memory_order_relaxed);
     internal::Cell* cells = &internal::CellIn(chunk, slot_);
@@ -64,9 +62,7 @@ class PERSIA_METRICS_API Stream {
   // and the buckets of positive values.
   static uint32_t SumOf(double value) noexcept { return value < 0 ? 2 : 1; }
   static uint32_t CountOf(double value) noexcept {
-    if (PERSIA_METRICS_LIKELY(value > 0)) {
-      return 5 + internal::StreamBucketOf(value);
-    }
+    if (PERSIA_METRICS_LIKELY(value > 0)) return 5 + internal::StreamBucketOf(value);
     return value < 0 ? 3 : 4;
   }
   void AddSlow(double value, uint64_t count) noexcept;

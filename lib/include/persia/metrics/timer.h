@@ -21,9 +21,7 @@ class ScopedTimer {
   ScopedTimer& operator=(const ScopedTimer&) = delete;
   // Observes the time, unless it was cancelled.
   ~ScopedTimer() {
-    if (armed_) {
-      instrument_.Observe(Seconds());
-    }
+    if (armed_) instrument_.Observe(Seconds());
   }
 
   // The time so far, in seconds.

@@ -42,9 +42,7 @@ PERSIA_METRICS_API uint32_t BucketBySearch(const BucketIndex& index, double valu
 // The index of `value`'s bucket: the number of bounds below `value`, since bounds are inclusive. REQUIRES: `value` is not a
 // NaN.
 inline uint32_t BucketOf(const BucketIndex& index, double value) noexcept {
-  if (PERSIA_METRICS_UNLIKELY(index.last < 0)) {
-    return BucketBySearch(index, value);
-  }
+  if (PERSIA_METRICS_UNLIKELY(index.last < 0)) return BucketBySearch(index, value);
   int64_t cell = (static_cast<int64_t>(BitsOf(value)) >> index.shift) - index.first;
   cell = cell < 0 ? 0 : cell;
   cell = cell > index.last ? index.last : cell;
@@ -63,12 +61,8 @@ inline uint32_t StreamBucketOf(double value) noexcept {
   const uint64_t bits = BitsOf(value);
   const uint64_t mantissa = bits & 0xf'ffff'ffff'ffff;
   const auto exponent = static_cast<int>(bits >> 52) - 1023;
-  if (PERSIA_METRICS_UNLIKELY(exponent < -20)) {
-    return 0;
-  }
-  if (PERSIA_METRICS_UNLIKELY(exponent >= 20)) {
-    return 160U + static_cast<uint32_t>(exponent > 20 || mantissa != 0);
-  }
+  if (PERSIA_METRICS_UNLIKELY(exponent < -20)) return 0;
+  if (PERSIA_METRICS_UNLIKELY(exponent >= 20)) return 160U + static_cast<uint32_t>(exponent > 20 || mantissa != 0);
   return static_cast<uint32_t>(4 * (exponent + 20)) + static_cast<uint32_t>(mantissa > 0) +
          static_cast<uint32_t>(mantissa > kQuarter) + static_cast<uint32_t>(mantissa > kHalf) +
          static_cast<uint32_t>(mantissa > kThreeQuarters);

@@ -142,7 +142,7 @@ def exposed(run_python, segments):
 
 @holds(PERSIA, "`PERSIA_GLOBAL_CONFIG`", "same")
 @holds(PERSIA, "`PersiaMetricsConfig`, a section of `global_config.yaml`", "same")
-@holds(PERSIA, "`PERSIA_METRICS_GATEWAY_ADDR`, default `metrics_gateway:9091`", "same; also a URL, or several")
+@holds(PERSIA, "`PERSIA_METRICS_GATEWAY_ADDR`, default `metrics_gateway:9091`", "same; also a URL")
 @holds(PERSIA, "groups by `job`, `instance`, `ip_addr`", "the same, and `role`")
 @holds(
     PERSIA,
@@ -170,7 +170,7 @@ def test_a_job_with_the_settings_of_persias_document(settings, gateway, segments
         assert labels in [group["labels"] for group in gateway.groups()]
         assert gateway.metrics().one("batches", **labels) == 2
     assert settings()["gateway_address"] == "metrics_gateway:9091"
-    assert settings(PERSIA_METRICS_GATEWAY_ADDR="one:1,two:2")["gateway_address"] == "one:1,two:2"
+    assert settings(PERSIA_METRICS_GATEWAY_ADDR="https://gw/push")["gateway_address"] == "https://gw/push"
 
 
 @holds(PERSIA, "`metrics_config` in `common_config`, its later form", "same")

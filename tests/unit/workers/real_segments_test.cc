@@ -156,9 +156,9 @@ TEST_F(RealSegmentsTest, ASegmentOfVersion1IsRead) {
   std::filesystem::copy_file(PERSIA_TESTDATA "/segment-1.0.seg", directory() + "/golden.seg");
   Flat expected = ExpectedOfSample();
   expected[R"(persia_event_interval_seconds{event="checkpoint",type="my_app",zone="eu"}@rep_2/trainer)"] =
-      "0: 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
+      "0.001: 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
   expected[R"(persia_event_last_timestamp_seconds{event="checkpoint",type="my_app",zone="eu"}@rep_2/trainer)"] =
-      "1795990351.972";
+      "1795993697.636";
   EXPECT_EQ(Collect(), expected);
   EXPECT_EQ(source_.stats().records_skipped, 0U);
   EXPECT_THAT(source_.stats().refused, IsEmpty());

@@ -22,7 +22,7 @@ Pusher::Target MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
   push.http.no_proxy = proxy.no_proxy;
   push.http.user_agent = std::string("persia-metrics-agent/") + kVersion;
   push.time_budget = options.push_timeout;
-  push.format = PushFormat::Choice::kAuto;
+  push.format = options.push_format;
   push.ledger = &ledger;
   push.delete_absent_groups = options.on_instance_end == OnInstanceEnd::kDelete;
   // Most jobs that set no gateway have none.
@@ -32,7 +32,8 @@ Pusher::Target MakeGateway(const AgentOptions& options, GroupLedger& ledger) {
 
 bool HaveSameGateway(const AgentOptions& a, const AgentOptions& b) {
   return a.gateway_address == b.gateway_address && a.has_gateway_address == b.has_gateway_address &&
-         a.gateway_access == b.gateway_access && a.gateway_proxy == b.gateway_proxy && a.push_timeout == b.push_timeout;
+         a.gateway_access == b.gateway_access && a.gateway_proxy == b.gateway_proxy && a.push_timeout == b.push_timeout &&
+         a.push_format == b.push_format;
 }
 
 std::string OwnAddress(const AgentOptions& options) {

@@ -14,6 +14,7 @@
 #include "naming/mapping_rules.h"
 #include "net/gateway_access.h"
 #include "net/url.h"
+#include "push/push_format.h"
 #include "remote/relabel.h"
 
 namespace persia::agent {
@@ -84,6 +85,7 @@ struct AgentOptions {
     return finish_timeout.value_or(push_timeout + std::chrono::seconds(1));
   }
   std::chrono::milliseconds linger{0};  // how long the agent goes on after exec's command has ended
+  PushFormat::Choice push_format = PushFormat::Choice::kAuto;
   OnJobEnd on_job_end = OnJobEnd::kKeep;
   OnInstanceEnd on_instance_end = OnInstanceEnd::kDelete;
 

@@ -106,6 +106,10 @@ constexpr Setting kSettings[] = {
     Bind<Seconds{0, 86'400'000}, &AgentOptions::linger>({
       .key = "linger_seconds", .flag = "--linger", .environment = "PERSIA_METRICS_LINGER", .placeholder = "DURATION",
       .help = "How long exec's agent serves its pages after the command has ended", .default_text = "0", .group = "Pages"}),
+    Bind<ParseWord<PushFormat::Choice>, &AgentOptions::push_format>({
+      .key = "push_format", .flag = "--push-format", .placeholder = "auto|text|protobuf",
+      .help = "Format of a push; auto: protobuf for a PushGateway, else text", .default_text = "auto", .group = "Gateway",
+      .reloadable = true}),
     Bind<ParseFileName, &AgentOptions::gateway_access, &GatewayAccessOptions::ca_file>({
       .key = "gateway_ca_file", .flag = "--gateway-ca-file", .environment = "PERSIA_METRICS_GATEWAY_CA_FILE", .placeholder = "FILE",
       .help = "CA certificates for the gateway, PEM; none: the system's", .default_text = "none", .group = "Gateway", .reloadable = true,

@@ -78,6 +78,8 @@ constexpr Choice<LogFormat> kLogFormats[] = {{"text", LogFormat::kText}, {"json"
 constexpr Choice<OnJobEnd> kOnJobEnd[] = {{"keep", OnJobEnd::kKeep}, {"delete", OnJobEnd::kDelete}};
 constexpr Choice<OnInstanceEnd> kOnInstanceEnd[] = {{"delete", OnInstanceEnd::kDelete}, {"keep", OnInstanceEnd::kKeep}};
 constexpr Choice<GpuMode> kGpuModes[] = {{"auto", GpuMode::kAuto}, {"off", GpuMode::kOff}};
+constexpr Choice<PushFormat::Choice> kPushFormats[] = {
+    {"auto", PushFormat::Choice::kAuto}, {"text", PushFormat::Choice::kText}, {"protobuf", PushFormat::Choice::kProtobuf}};
 constexpr Choice<TlsVersion> kTlsVersions[] = {
     {"TLS10", TlsVersion::k10}, {"TLS11", TlsVersion::k11}, {"TLS12", TlsVersion::k12}, {"TLS13", TlsVersion::k13}};
 constexpr const auto& ChoicesOf(LogLevel) { return kLogLevels; }
@@ -85,6 +87,7 @@ constexpr const auto& ChoicesOf(LogFormat) { return kLogFormats; }
 constexpr const auto& ChoicesOf(OnJobEnd) { return kOnJobEnd; }
 constexpr const auto& ChoicesOf(OnInstanceEnd) { return kOnInstanceEnd; }
 constexpr const auto& ChoicesOf(GpuMode) { return kGpuModes; }
+constexpr const auto& ChoicesOf(PushFormat::Choice) { return kPushFormats; }
 constexpr const auto& ChoicesOf(TlsVersion) { return kTlsVersions; }
 
 // One of the words of the enumeration T.

@@ -1,10 +1,21 @@
 #include "model/rows.h"
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <string>
 
 namespace persia::agent {
+
+namespace {
+
+Labels Sorted(const SeriesLabels& labels) {
+  Labels sorted = labels.ToList();
+  std::ranges::sort(sorted);
+  return sorted;
+}
+
+}  // namespace
 
 void Rows::On(const Identity& identity) {
   const size_t row = values_.size();
@@ -42,7 +53,7 @@ std::shared_ptr<const Layout> Rows::MakeLayout() {
       family.type = key.family.type;
       family.help = key.family.help;
     }
-    family.series.push_back({.identity = identity->second, .first_value = layout->value_count++, .labels = key.labels});
+    family.series.push_back({.identity = identity->second, .first_value = layout->value_count++, .labels = Sorted(key.labels)});
   }
   std::erase_if(identities_, [&](const Identity& identity) { return !identities.contains(&identity); });
   identity_ = nullptr;

@@ -36,8 +36,7 @@ class Rows {
   using LabelViews = std::initializer_list<SeriesLabels::value_type>;
 
   void On(const Identity& identity);
-  // REQUIRES: On was called. Labels are sorted by name; no other row has this identity, family and labels; all families of one
-  // name are equal.
+  // REQUIRES: On was called; no other row has this identity, family and labels; all families of one name are equal.
   template <class List = LabelViews>
   void Add(const Family& family, double value, const List& labels = {}) {
     const size_t row = values_.size();

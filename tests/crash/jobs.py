@@ -92,7 +92,7 @@ class Job:
         self._agents += 1
         self._trace = self.directory / f"trace-{self._agents}"
         words = flags(self.root, self.state_elsewhere, self.metrics)
-        command = [AGENT, "run", *words, f"--config={self._settings}", f"--gateway={self.gateway.address}", "--listen=off", *more]
+        command = [AGENT, "run", *words, f"--config={self._settings}", f"--gateway={self.gateway.address}", "--push-format=text", "--listen=off", *more]
         self.agent = Process(strace(self._trace, command), self.directory / f"agent-{self._agents}.log", env=environment())
         wait_until(lambda: (self.metrics / "agent.conf").exists() or not self.agent.running(), "the agent to start", interval=0.01)
         assert self.agent.running(), self.agent.output()

@@ -159,7 +159,7 @@ def test_a_target_that_is_not_told_and_a_reader_of_text_get_the_classic_form(job
 
 def test_a_gateway_passes_native_buckets_on(scraped, job, gateway, rules):
     """Also PushGateway 1.5.1 keeps them. A reader of its text gets the classic form."""
-    job.agent(rules)
+    job.agent(rules, "--push-format=protobuf")
     server = scraped(gateway.address)
     worker = job.worker()
     values = observe(worker, "stream", "latency")

@@ -4,6 +4,7 @@
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -183,7 +184,9 @@ TEST_F(RegistryCopyLifeTest, HostileFamiliesCostThemselvesOnly) {
   EXPECT_EQ(segment.series.at("/same").whole, 4U);
   EXPECT_EQ(segment.series.at("/good").whole, 3U);
   EXPECT_EQ(segment.series.at("/ü\n\xff{}{\"=\"\n\"}").whole, 2U);
-  EXPECT_EQ(segment.series.size(), 4U);
+  // With one of each metric that lost values.
+  const auto is_copied = [](const auto& series) { return !series.first.starts_with("persia_metrics/"); };
+  EXPECT_EQ(std::ranges::count_if(segment.series, is_copied), 4);
 }
 
 TEST_F(RegistryCopyLifeTest, RegistryThatThrowsIsTriedAgain) {

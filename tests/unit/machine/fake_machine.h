@@ -33,7 +33,7 @@ class FakeMachine {
 inline std::map<std::string, double> ValuesOf(const std::vector<MachineReading::Series>& series) {
   std::map<std::string, double> values;
   for (const MachineReading::Series& each : series) {
-    std::string name = each.family->name;
+    std::string name(each.family->name);
     for (const auto& [label, value] : each.labels) {
       name.append(name.find('{') == std::string::npos ? "{" : ",").append(label).append("=").append(value);
     }

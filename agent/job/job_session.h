@@ -47,8 +47,8 @@ struct StateLocation {
 
 // Which `exec` starts the job, for AgentConf.
 struct JobStarter {
-  std::string process;  // of ProcessText
-  std::string command;
+  std::string process = {};  // of ProcessText
+  std::string command = {};
   // The run of the settings may be over, and all of the command's counts pushed: by an agent of this `exec` that was killed
   // after the command's end, or by another one's.
   bool may_be_over = false;

@@ -30,7 +30,9 @@ struct Values {
 
   Values& Add(const std::string& family, const Identity& identity, const Labels& labels, double value) {
     if (layout.families.empty() || layout.families.back().name != family) {
-      layout.families.push_back({.name = family, .type = MetricType::kCounter});
+      FamilyLayout& added = layout.families.emplace_back();
+      added.name = family;
+      added.type = MetricType::kCounter;
     }
     const auto known = std::ranges::find(layout.identities, identity);
     const auto index = static_cast<uint32_t>(known - layout.identities.begin());

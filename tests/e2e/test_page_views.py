@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -281,8 +282,10 @@ def test_a_browser_without_a_screen_takes_a_picture_of_the_page(job, tmp_path):
     agent = job.agent()
     job.worker().tell("busy my_app steps_total")
     picture = tmp_path / "page.png"
-    flags = [*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=10000", f"--screenshot={picture}"]
-    subprocess.run([find_program("chromium"), *flags, agent.url], check=True, timeout=120, env={**os.environ, "TMPDIR": str(tmp_path)})
+    # The path of chromium's socket in it has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="persia-") as profile:
+        flags = [*FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=10000", f"--screenshot={picture}"]
+        subprocess.run([find_program("chromium"), *flags, agent.url], check=True, timeout=120, env={**os.environ, "TMPDIR": profile})
     assert picture.exists()
 
 

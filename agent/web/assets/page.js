@@ -25,6 +25,7 @@ const RANGES = [
 const POINTS = 240;
 const MIN_SPAN_MS = 60000;
 const METADATA_EVERY_MS = 10000;
+const AFTER_END_MS = 2000;
 const narrow = matchMedia('(max-width: 560px)');
 
 let status = null;
@@ -33,6 +34,7 @@ let zoom = null;
 let paused = false;
 let downSince = null;
 let hasEnded = false;
+let endedAt = 0;
 let metadataAt = 0;
 let series = -1;
 
@@ -137,7 +139,8 @@ function showStatus() {
 
 async function poll() {
   const answer = await get('status', {}, { urgent: true });
-  if (answer.run_id === status?.run_id && answer.now_ms < status.now_ms) return; // overtaken by that of the end
+  // Overtaken by that of the end, after which the agent still answers for a second.
+  if (answer.run_id === status?.run_id && (answer.now_ms < status.now_ms || Date.now() - endedAt < AFTER_END_MS)) return;
   if (answer.run_id !== status?.run_id) hasEnded = false;
   status = answer;
   agentAnswered();
@@ -175,6 +178,7 @@ function awaitEnd() {
     status = data;
     showStatus();
     hasEnded = true;
+    endedAt = Date.now();
     updateWindow();
     // The agent answers for a second. A card that waits for an answer now is asked again.
     pollEvents().catch(() => {});

@@ -130,11 +130,10 @@ struct AgentOptions {
   LogFormat log_format = LogFormat::kText;
 };
 
-// An error in the settings, and its consequence.
-
 // An output that an error may switch off. The settings of its receivers, and of access to the pages, have no safe default.
 enum class Output : uint8_t { kNone, kGateway, kPages };
 
+// An error in the settings, and its consequence.
 struct ConfigError {
   // The place, the text found, what is allowed.
   std::string text;

@@ -51,7 +51,7 @@ class TaskThreads {
   std::vector<std::thread> threads_;
 };
 
-// Runs a call that may hang, as those on a filesystem of the network, in a thread of its own.
+// Runs a call that may hang, such as one on a network filesystem, in a separate thread.
 //
 //   BackgroundCall call("statvfs");
 //   call.Start([path, answer] { answer->Set(Ask(path)); });   // shares what it touches

@@ -205,7 +205,7 @@ std::string JobAgent::ReportPath() const {
   return directory + "/" + KeptReportName(config_.options.job_name, host, std::chrono::system_clock::now());
 }
 
-// For open pages: whoever reads one may be in another directory.
+// An open page shows an absolute path: its reader may be in another directory.
 std::string JobAgent::KeptPage() {
   report_path_ = ReportPath();
   std::error_code unknown;

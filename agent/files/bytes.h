@@ -14,7 +14,7 @@
 // a struct with Fields, is its parts.
 //
 // A reader never reads beyond its bytes: a missing value is 0 or empty, and from then on ok() is false. What it reads takes
-// memory in proportion to the bytes, whatever their counts are.
+// memory in proportion to the bytes; the counts in them do not matter.
 // Thread safety: none.
 #pragma once
 

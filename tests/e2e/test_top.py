@@ -191,7 +191,7 @@ def test_a_dumb_terminal_gets_one_frame(top):
 
 
 def test_once_without_a_job_says_what_to_do(public_folder):
-    # Of a user who has no jobs.
+    # A user without jobs.
     command = ["setpriv", "--reuid=54398", "--clear-groups", public_folder / AGENT.name, "top", "--once"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment())
     assert done.returncode == 1

@@ -67,7 +67,7 @@ auto Guarded(const Use& use) {
   }
 }
 
-// The bytes of a definition, which are a part of a handle's key: a request with another definition gets a handle of its own.
+// The bytes of a definition. They are part of a handle's key, so that a request with another definition gets another handle.
 inline std::string BytesOf(GaugeMerge merge) { return {static_cast<char>(merge)}; }
 inline std::string BytesOf(std::span<const double> bounds) {
   return {reinterpret_cast<const char*>(bounds.data()), bounds.size_bytes()};

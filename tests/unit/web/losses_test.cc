@@ -88,6 +88,26 @@ TEST(LossesIn, NamesTheMetricItsRanksAndWhatToDo) {
       {Values().Dropped("filesystem_full", 0, 1), {}},  // exported later
       {Values().Add("persia_agent_dropped_series", kAgentsOwn, {{"reason", "max_series"}}, 120),
        {"120 series left out: the job has more than max_series; use fewer label values"}},
+      {Values().Add("persia_agent_dropped_series", kAgentsOwn, {{"reason", "max_series_per_instance"}}, 7),
+       {"7 series left out: an instance has more than max_series_per_instance; use fewer label values"}},
+      {Values().Add("persia_agent_dropped_series", kAgentsOwn, {{"reason", "label_value_bytes"}}, 7),
+       {"7 series left out: a label's value is longer than 1,024 bytes; shorten it"}},
+      {Values().Add("persia_agent_dropped_series", kAgentsOwn, {{"reason", "families"}}, 7),
+       {"7 series left out: the job has more than 20,000 metrics; use labels instead of names"}},
+      {Values().Add("persia_agent_dropped_series", kAgentsOwn, {{"reason", "push_bytes"}}, 7),
+       {"7 series left out of pushes: a group is larger than 64 MiB, or than a proxy before the gateway takes; give its "
+        "metrics fewer label values"}},
+      {Values().Add("persia_agent_quarantined_series", kAgentsOwn, {{"reason", "gateway"}}, 7),
+       {"7 series left out of pushes: the gateway refuses them, mostly since another job has the name with another type; the "
+        "log names them"}},
+      {Values().Add("persia_agent_quarantined_series", kAgentsOwn, {{"reason", "collision"}}, 7),
+       {"7 series left out: another series has the same name and labels; rename a label"}},
+      {Values().Dropped("bad_bounds", 0, 1),
+       {"1 request refused on trainer rep_0: a histogram has 1 to 500 ascending, finite bounds; correct them"}},
+      {Values().Dropped("segment_full", 0, 1),
+       {"1 request refused on trainer rep_0: the segment of the process is full; use fewer label values, or raise "
+        "PERSIA_METRICS_SEGMENT_BYTES"}},
+      {Values().Dropped("out_of_memory", 0, 1), {"1 value lost on trainer rep_0: the process had no memory left"}},
       {Values().Add("persia_agent_fifo_lines_total", kAgentsOwn, {{"result", "bad"}}, 1),
        {"1 line of emit lost: not in the format of emit; the log says why"}},
   };

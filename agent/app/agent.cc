@@ -63,7 +63,6 @@ Status Agent::Listen() {
   options.fall_back_to_free_port = setup_.options.listen_address_is_default;
   options.guard = [this](const ServerRequest& request) { return Guard(request); };
   options.log = [](const std::string& message) { LogDebug("web", message); };
-  options.warn = [](const std::string& message) { LogWarning("web.stalled", message); };
   if (!setup_.options.web_config_file.empty()) {
     web_access_ = std::make_unique<WebAccess>(setup_.options.web_config_file);
     if (Status status = web_access_->Open(); !status.ok()) return status;

@@ -39,7 +39,7 @@ class WorkerWatch {
   bool workers_seen_ = false;
   std::optional<Clock::TimePoint> idle_since_;
   bool idle_reported_ = false;
-  StateLog log_{"workers.none"};
+  bool is_told_ = false;  // that there are none
 };
 
 }  // namespace persia::agent

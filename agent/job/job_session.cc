@@ -274,8 +274,12 @@ Status JobSession::OpenStateDirectory(const AgentOptions& options) {
   const auto other = LockState(replica, kRunPatience);
   if (!other.ok()) return Error{"state_dir: " + other.error()};
   if (other.value()) {
-    return Error{"state_dir: the agent with pid " + *other.value() + " uses " + options.state_dir + "/" + state_prefix_ +
-                 ".state already; give this one another state_dir or another replica (REPLICA_INDEX)"};
+    state_error_ = "state_dir: the agent with pid " + *other.value() + " uses " + options.state_dir + "/" + state_prefix_ +
+                   ".state already; this one keeps its state beside the segments; give it another state_dir or another "
+                   "replica (REPLICA_INDEX)";
+    state_directory_.reset();
+    state_replica_.reset();
+    state_prefix_ = kBesideSegments;
   }
   return Done{};
 }

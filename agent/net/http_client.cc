@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <mutex>
 #include <system_error>
 
@@ -30,28 +29,6 @@ std::string Seconds(std::chrono::milliseconds time) {
 std::string HostOf(const std::string& text) {
   const auto url = Url::Parse(text);
   return url.ok() ? url.value().HostAndPort() : "";
-}
-
-// The URL to which a redirect of a request to `from` leads, if that is on the same host and not from https to http; else empty.
-std::string OnSameHost(const std::string& from, const std::string& to) {
-  const auto before = Url::Parse(from);
-  const auto after = Url::Parse(to);
-  if (!before.ok() || !after.ok() || strcasecmp(after.value().host().c_str(), before.value().host().c_str()) != 0) return "";
-  return after.value().scheme() == before.value().scheme() || after.value().scheme() == "https" ? to : "";
-}
-
-bool IsSamePort(const std::string& a, const std::string& b) {
-  const auto first = Url::Parse(a);
-  const auto second = Url::Parse(b);
-  return first.ok() && second.ok() && first.value().PortOrDefault() == second.value().PortOrDefault();
-}
-
-constexpr size_t kMaxOriginBytes = 8 + 255 + 6;  // of a longer one the host is no name
-
-// Scheme, host and port, without the rest, which may hold secrets.
-std::string OriginOf(const std::string& text) {
-  const auto url = Url::Parse(text);
-  return url.ok() ? url.value().Origin().substr(0, kMaxOriginBytes) : "";
 }
 
 constexpr int kMaxRedirects = 5;
@@ -379,16 +356,10 @@ class HttpClient::Transfer {
     const size_t kept = std::min(size, transfer->options_.max_response_bytes - body.size());
     body.append(data, kept);
     transfer->discarded_ += size - kept;
-    if (*transfer->receive_ && !(*transfer->receive_)(transfer->StatusCode(), {data, size})) {
-      transfer->enough_ = true;
-      return 0;  // another count than `size` ends the transfer
-    }
-    // Up to here, reading on costs less than another connection.
-    if (!*transfer->receive_ && transfer->discarded_ > kMaxDiscarded) {
-      transfer->enough_ = true;
-      return 0;
-    }
-    return size;
+    // Up to kMaxDiscarded, reading on costs less than another connection.
+    const auto& receive = *transfer->receive_;
+    transfer->enough_ = receive ? !receive(transfer->StatusCode(), {data, size}) : transfer->discarded_ > kMaxDiscarded;
+    return transfer->enough_ ? 0 : size;  // another count than `size` ends the transfer
   }
 
   // The job's command must not inherit the connection.

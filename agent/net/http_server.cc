@@ -22,15 +22,15 @@
 #include "lib/src/platform/signals_blocked.h"
 #include "net/listen_address.h"
 #include "net/port_holder.h"
-#include "net/stall_watchdog.h"
 
 namespace persia::agent {
 namespace {
 
-using Stage = StallWatchdog::Stage;
 using Settings = std::vector<std::pair<const char*, std::string>>;
 
-constexpr size_t kWriteBytes = 1 << 16;
+constexpr size_t kWriteBytes = 1 << 13;
+// A client must receive a response at this rate, in bytes per second.
+constexpr size_t kMinReceiveRate = 1 << 20;
 // For requests that are being answered when the server stops.
 constexpr std::chrono::seconds kPatience(2);
 
@@ -121,7 +121,6 @@ class HttpServer::Civetweb {
     mg_server_port port{};
     mg_get_server_ports(context_, 1, &port);
     address_ = {address.ip, static_cast<uint16_t>(port.port)};
-    watchdog_.Start(address_.port);
     return address_.port;
   }
 
@@ -142,19 +141,9 @@ class HttpServer::Civetweb {
     callbacks.init_connection = [](const mg_connection* connection, void** data) {
       *data = Self(connection);  // connection_close is also called for connections that were never initialized
       is_answered = false;
-      Self(connection)->watchdog_.WorkerBusy();
       return 0;
     };
-    // civetweb closes a socket only between these two callbacks.
-    callbacks.connection_close = [](const mg_connection* connection) {
-      StallWatchdog& watchdog = Self(connection)->watchdog_;
-      AnswerForeign(connection);
-      if (mg_get_user_connection_data(connection) != nullptr) watchdog.WorkerFree();
-      if (const auto peer = PeerOf(connection)) watchdog.SetStage(*peer, Stage::kClosing);
-    };
-    callbacks.connection_closed = [](const mg_connection* connection) {
-      if (const auto peer = PeerOf(connection)) Self(connection)->watchdog_.Forget(*peer);
-    };
+    callbacks.connection_close = AnswerForeign;
     callbacks.log_message = [](const mg_connection* connection, const char* message) {
       Self(connection)->Log(message);
       return 1;
@@ -175,16 +164,9 @@ class HttpServer::Civetweb {
     return static_cast<Civetweb*>(mg_get_user_data(mg_get_context(connection)));
   }
 
-  static std::optional<StallWatchdog::Peer> PeerOf(const mg_connection* connection) {
-    const mg_request_info* info = mg_get_request_info(connection);
-    if (info == nullptr) return std::nullopt;
-    return StallWatchdog::PeerOf(info->remote_addr, static_cast<uint16_t>(info->remote_port));
-  }
-
   void Stop() {
     if (context_ == nullptr) return;
     AwaitAnswers();
-    watchdog_.Stop();
     // civetweb checks its stop flag every two seconds, and at each connection.
     std::jthread waker([this](const std::stop_token& stop) {
       NameThread("web stop");
@@ -218,8 +200,6 @@ class HttpServer::Civetweb {
     for (int i = 0; i < info->num_headers; ++i)
       request.headers.emplace_back(info->http_headers[i].name, info->http_headers[i].value);
     const bool is_head = request.method == "HEAD";
-    const auto set_stage = [this, peer = *PeerOf(connection)](Stage stage) { watchdog_.SetStage(peer, stage); };
-    set_stage(Stage::kWorking);
     std::optional<ServerResponse> refused;
     if (info->num_headers >= MG_MAX_HEADERS) {
       // civetweb drops those that follow, so that the guard would decide without them.
@@ -227,14 +207,9 @@ class HttpServer::Civetweb {
     } else if (options_.guard) {
       refused = options_.guard(request);
     }
-    if (!refused) {
-      set_stage(Stage::kReading);
-      refused = ReadBody(connection, info->content_length, request);
-      set_stage(Stage::kWorking);
-    }
+    if (!refused) refused = ReadBody(connection, info->content_length, request);
     AddToAnswered(1);
     const ServerResponse response = refused ? *std::move(refused) : Dispatch(request);
-    set_stage(Stage::kWriting);
     Write(connection, response, !is_head);
     AddToAnswered(-1);
     // Otherwise civetweb would read the rest of the body, for as long as the client sends.
@@ -306,13 +281,6 @@ class HttpServer::Civetweb {
     if (options_.log) options_.log(message);
   }
 
-  void WarnOfStalls(size_t clients) const {
-    if (!options_.warn) return;
-    options_.warn("disconnected " + std::to_string(clients) +
-                  " stalled clients: as many clients were connected as the server has workers (" +
-                  std::to_string(options_.threads) + ")");
-  }
-
   // Whether the connection that this worker serves has an answer.
   static thread_local bool is_answered;
 
@@ -320,9 +288,6 @@ class HttpServer::Civetweb {
   const std::vector<Route> routes_;
   mg_context* context_ = nullptr;
   ListenAddress address_;
-  StallWatchdog watchdog_{{.workers = static_cast<size_t>(options_.threads),
-                           .check_periodically = options_.tls.has_value(),
-                           .on_disconnect = [this](size_t clients) { WarnOfStalls(clients); }}};
   mutable Mutex mutex_;
   mutable std::string last_message_ PERSIA_GUARDED_BY(mutex_);
   CondVar answered_;

@@ -1,8 +1,8 @@
 // Serves the agent's pages: /metrics, /-/healthy, /. The adapter of civetweb.
 //
-// Every request holds one of a fixed number of worker threads until it is answered. A stalled client holds one until the
-// request times out, or until other clients find no free worker: then it is disconnected (stall_watchdog.h). Connections are
-// closed after the response, since an idle one would hold a worker too. The rest of a refused body is not read.
+// Every request holds one of a few worker threads until it is answered; others wait. A client that stalls holds one until the
+// request times out. Connections are closed after the response, since an idle one would hold a worker too. The rest of a
+// refused body is not read.
 //
 // Thread safety: several worker threads may call handlers concurrently, on stacks of 100 KiB. Create, query and destroy the
 // server in one thread. The destructor waits two seconds for requests that are being answered, and returns when no handler is
@@ -28,6 +28,9 @@
 #include "net/listener_tls.h"
 
 namespace persia::agent {
+
+// Of requests that may wait, several are left free for others. A browser asks two things at a time here (web/assets/api.js).
+inline constexpr int kWebWorkers = 6;
 
 struct ServerRequest {
   std::string method;
@@ -67,7 +70,7 @@ class HttpServer {
     // If another process uses the port, take a free one of the same address. See port().
     bool fall_back_to_free_port = false;
     // Worker threads. An idle one costs 24 KiB of memory, a busy one also a buffer of `max_header_bytes`.
-    int threads = 40;
+    int threads = kWebWorkers;
     // For the header, for the body (408), and for the response, which may take a second more per MiB. A client that stops
     // sending is noticed within twice this time.
     std::chrono::milliseconds request_timeout{5000};
@@ -81,8 +84,6 @@ class HttpServer {
     std::optional<ListenerTls> tls{};
     // Called from any thread with civetweb's messages.
     std::function<void(const std::string& message)> log{};
-    // Called from any thread when stalled clients were disconnected.
-    std::function<void(const std::string& message)> warn{};
   };
 
   // An error says why no server of this build can listen at `address`, without quoting it. Whether the address and the port are

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <curl/curl.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -210,6 +211,25 @@ std::string GatewayAddress::HostAndPort() const {
 bool GatewayAddress::IsLoopback() const {
   in_addr ipv4;
   return host_ == "localhost" || host_ == "::1" || (host_.starts_with("127.") && inet_pton(AF_INET, host_.c_str(), &ipv4) == 1);
+}
+
+std::string OnSameHost(const std::string& from, const std::string& to) {
+  const auto before = Url::Parse(from);
+  const auto after = Url::Parse(to);
+  if (!before.ok() || !after.ok() || strcasecmp(after.value().host().c_str(), before.value().host().c_str()) != 0) return "";
+  return after.value().scheme() == before.value().scheme() || after.value().scheme() == "https" ? to : "";
+}
+
+bool IsSamePort(const std::string& a, const std::string& b) {
+  const auto first = Url::Parse(a);
+  const auto second = Url::Parse(b);
+  return first.ok() && second.ok() && first.value().PortOrDefault() == second.value().PortOrDefault();
+}
+
+std::string OriginOf(const std::string& url) {
+  constexpr size_t kMaxBytes = 8 + 255 + 6;  // of a longer one the host is no name
+  const auto parsed = Url::Parse(url);
+  return parsed.ok() ? parsed.value().Origin().substr(0, kMaxBytes) : "";
 }
 
 Proxy ProxyFor(const ProxySettings& settings, bool for_https, const ProxyVariable& variable) {

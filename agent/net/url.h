@@ -104,6 +104,14 @@ class GatewayAddress {
   std::string path_prefix_;
 };
 
+// For redirects.
+
+// `to`, if it is a URL on the host of `from`, and not of http after https; else empty.
+std::string OnSameHost(const std::string& from, const std::string& to);
+bool IsSamePort(const std::string& a, const std::string& b);
+// Scheme, host and port, without the rest, which may hold secrets; empty if it is no URL.
+std::string OriginOf(const std::string& url);
+
 // The proxy for HTTP requests to a server: that of the settings, or the one that the environment names.
 
 // As HttpClient::Options has it.

@@ -12,6 +12,8 @@ constexpr Rows::Family kAgentRestarts{"persia_agent_restarts_total", MetricType:
                                       "How often the agent died and was started again while the command ran."};
 constexpr Rows::Family kExitCode{"persia_exec_exit_code", MetricType::kGauge,
                                  "Exit code of the command, once it has ended; 128 + n if signal n ended it."};
+constexpr Rows::Family kInterrupted{"persia_exec_interrupted", MetricType::kGauge,
+                                    "1 if the command was asked to end by Ctrl-C or another process's signal, else 0."};
 constexpr Rows::Family kRunTime{"persia_exec_run_time_seconds", MetricType::kGauge,
                                 "How long the command has been running, or ran."};
 constexpr Rows::Family kRunning{"persia_exec_running", MetricType::kGauge, "1 while the command is running, else 0."};
@@ -77,6 +79,7 @@ std::shared_ptr<const Snapshot> ExecMetrics::Collect() {
   rows_.On(identity_);
   rows_.Add(kAgentRestarts, static_cast<double>(state.agent_restarts));
   rows_.Add(kExitCode, state.exit_code ? *state.exit_code : kAbsentValue);
+  rows_.Add(kInterrupted, record_.interruption() ? 1.0 : 0.0);
   rows_.Add(kRunTime, state.run_time_seconds);
   rows_.Add(kRunning, state.exit_code ? 0.0 : 1.0);
   return rows_.Take();

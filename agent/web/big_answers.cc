@@ -15,9 +15,11 @@ constexpr std::chrono::seconds kPatience(10);
 }  // namespace
 
 ServerResponse BigAnswers::Answer(const std::function<ServerResponse()>& make) {
-  const bool may_wait = ++waiting_ <= kMostWaiting;
-  const bool taken = may_wait ? free_.try_acquire_for(kPatience) : free_.try_acquire();
-  --waiting_;
+  bool taken = free_.try_acquire();
+  if (!taken) {
+    taken = ++waiting_ <= kMostWaiting && free_.try_acquire_for(kPatience);
+    --waiting_;
+  }
   if (!taken) {
     return {.status = 503,
             .body = "Too many large answers are asked for at once; ask again later.\n",

@@ -18,7 +18,7 @@ namespace persia::agent {
 class BigAnswers {
  public:
   static constexpr int kAtATime = 2;
-  static constexpr int kMostWaiting = 8;
+  static constexpr int kMostWaiting = kWebWorkers / 6;
 
   // The answer of `make`, or status 503 if too many wait, or none was sent for a while.
   ServerResponse Answer(const std::function<ServerResponse()>& make);

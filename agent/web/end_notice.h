@@ -12,6 +12,7 @@
 #include <chrono>
 
 #include "base/mutex.h"
+#include "net/http_server.h"
 
 namespace persia::agent {
 
@@ -19,8 +20,8 @@ class EndNotice {
  public:
   enum class Outcome { kEnded, kNotYet, kTooMany };
 
-  // A browser opens six connections to a server, and the server has forty workers: most of them stay free.
-  static constexpr int kMostWaiting = 4;
+  // The server has few workers: most of them stay free.
+  static constexpr int kMostWaiting = kWebWorkers / 3;
   // Proxies end a request that has no answer after a minute.
   static constexpr std::chrono::seconds kPatience{25};
 

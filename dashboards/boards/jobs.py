@@ -6,17 +6,18 @@ from .promql import COMMANDS, RANK, RATE, WORKERS, increase, over, rate, select,
 LISTED = "persia_job_info"
 
 STATES = {
-    6: ("no news", "orange"),
-    5: ("failed", "red"),
-    4: ("hangs", "red"),
-    3: ("ranks dead or hung", "red"),
-    2: ("straggler", "yellow"),
-    1: ("running", "green"),
+    7: ("no news", "orange"),
+    6: ("failed", "red"),
+    5: ("hangs", "red"),
+    4: ("ranks dead or hung", "red"),
+    3: ("straggler", "yellow"),
+    2: ("running", "green"),
+    1: ("interrupted", "purple"),
     0: ("finished", "blue"),
     -1: ("no process", "text"),
 }
 STATES_ABOUT = (
-    "no news: no agent of the job is seen any more. failed, finished: the exit code of the command under exec. hangs: no metric of the job changes. "
+    "no news: no agent of the job is seen any more. failed, finished: the exit code of the command under exec. interrupted: by Ctrl-C or a signal to it. hangs: no metric of the job changes. "
     "no process: none runs, and no exit code is known."
 )
 
@@ -35,14 +36,16 @@ def state():
     bad = " or ".join(over("sum", "job", select(name)) + " > 0" for name in ("persia_process_died", "persia_process_hung"))
     waited_for = " or ".join(over("max", "job", select(name)) for name in ("rank:straggler:seconds_per_step", "persia_straggler"))
     running = [
-        _as(4, over("min", "job", select("persia_job_hung")) + " == 1"),
-        _as(3, bad),
-        _as(2, waited_for),
-        _as(1, f"{COMMANDS} == 1 or {WORKERS} > 0"),
+        _as(5, over("min", "job", select("persia_job_hung")) + " == 1"),
+        _as(4, bad),
+        _as(3, waited_for),
+        _as(2, f"{COMMANDS} == 1 or {WORKERS} > 0"),
     ]
     code = over("max", "job", select("persia_exec_exit_code"))
-    ended = [_as(5, f"{code} > 0"), _as(0, f"{code} == 0"), _as(-1, over("max", "job", select(LISTED)))]
-    return " or ".join([_as(6, lost), unless_ended(" or ".join(running)), *ended])
+    interrupted = f"{select('persia_exec_interrupted')} == 1"
+    failed = over("max", "job", f"({select('persia_exec_exit_code')} > 0 unless {interrupted})")
+    ended = [_as(6, failed), _as(1, over("max", "job", interrupted)), _as(0, f"{code} == 0"), _as(-1, over("max", "job", select(LISTED)))]
+    return " or ".join([_as(7, lost), unless_ended(" or ".join(running)), *ended])
 
 
 def ranks():

@@ -313,6 +313,7 @@ CASES_OF_STATES = {
     ],
     "hangs": [{**RUNS, "persia_job_hung": 1, "persia_process_died": 1}],
     "failed": [{**OVER, "persia_exec_exit_code": 137}],
+    "interrupted": [{**OVER, "persia_exec_exit_code": 1, "persia_exec_interrupted": 1}],
     "finished": [{**OVER, "persia_exec_exit_code": 0, 'persia_straggler{phase="data"}': 0.03, "persia_job_hung": 1}],
     "no process": [{'persia_agent_segments{state="live"}': 0, "persia_job_info": 1}],
     "no news": [{**RUNS, "agent:vanished:seconds": 300, "agent:job_running:bool": 1, "agent:silent:seconds": 300}],

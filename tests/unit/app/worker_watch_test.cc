@@ -38,7 +38,7 @@ TEST_F(WorkerWatchTest, TheDirectoryIsNamedIfNoWorkerComes) {
   Look(seconds(100), seconds(1));
   EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("no worker's metrics are in /dev/shm/job yet")));
   Look(seconds(1), seconds(1), 1);
-  EXPECT_THAT(log_.Infos(), ElementsAre(HasSubstr("the first worker has started")));
+  EXPECT_THAT(log_.Infos(), ElementsAre(HasSubstr("the first worker has started, after 120 s")));
 }
 
 TEST_F(WorkerWatchTest, ThreeCollectionsAreAwaited) {

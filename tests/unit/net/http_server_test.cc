@@ -5,10 +5,13 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -55,18 +58,6 @@ class HttpServerTest : public ::testing::Test {
     return connection.ReadToEnd();
   }
   [[nodiscard]] std::string Get(const std::string& path) const { return Ask("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"); }
-  // The answer to a client that sends its request as soon as it is connected. If the machine delayed the client, the server may
-  // take it for a stalled one and disconnect it: such a client does not count, and the next one asks.
-  [[nodiscard]] std::string GetAtOnce(const std::string& path) const {
-    for (;;) {
-      const auto begin = std::chrono::steady_clock::now();
-      const Socket connection = Socket::Connect(server_->port());
-      connection.Send("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n");
-      const bool is_delayed = std::chrono::steady_clock::now() - begin > 50ms;
-      std::string answer = connection.ReadToEnd();
-      if (!answer.empty() || !is_delayed) return answer;
-    }
-  }
 
   std::vector<Route> routes_{
       {"GET", "/metrics", [](const ServerRequest&) { return ServerResponse{.content_type = "text/x", .body = "x 1\n"}; }},
@@ -176,7 +167,7 @@ TEST_F(HttpServerTest, AnAnswerThatNobodyTakesIsGivenUp) {
   Serve({.threads = 1, .request_timeout = 200ms});
   const Socket never_reads = Socket::Connect(server_->port());
   never_reads.Send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
-  EXPECT_THAT(GetAtOnce("/metrics"), StartsWith("HTTP/1.1 200 "));  // by the one worker that there is
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));  // by the one worker that there is
 }
 
 TEST_F(HttpServerTest, TheGuardIsAskedFirstWhateverThePath) {
@@ -250,101 +241,44 @@ TEST_F(HttpServerTest, RequestsAreAnsweredSideBySide) {
                      }});
   Serve({.threads = 2});
   std::string other;
-  std::thread thread([&] { other = GetAtOnce("/meet"); });
-  EXPECT_THAT(GetAtOnce("/meet"), EndsWith("met"));
+  std::thread thread([&] { other = Get("/meet"); });
+  EXPECT_THAT(Get("/meet"), EndsWith("met"));
   thread.join();
   EXPECT_THAT(other, EndsWith("met"));
 }
 
-TEST_F(HttpServerTest, StalledClientsLoseTheirWorkersInTime) {
+// Each client holds the only worker, until its time is up.
+TEST_F(HttpServerTest, AClientThatStallsLosesItsWorkerInTime) {
+  routes_.push_back({"GET", "/large", [](const ServerRequest&) { return ServerResponse{.body = std::string(8 << 20, 'x')}; }});
   Serve({.threads = 1, .request_timeout = 200ms});
-  const Socket first = Socket::Connect(server_->port());
-  first.Send("GET /metr");
-  const Socket second = Socket::Connect(server_->port());
-  EXPECT_THAT(GetAtOnce("/metrics"), StartsWith("HTTP/1.1 200 "));
-}
-
-// Many more than there are workers, and their time is up in ten minutes only.
-TEST_F(HttpServerTest, StalledClientsAreDisconnectedForOthers) {
-  routes_.push_back({"GET", "/large", [](const ServerRequest&) { return ServerResponse{.body = std::string(64 << 20, 'x')}; }});
-  Serve({.threads = 4, .request_timeout = 600s});
   for (const std::string stall :
        {"", "GET /metr", "GET /metrics HTTP/1.1\r\nX: ", "POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf",
         "GET /large HTTP/1.1\r\nHost: a\r\n\r\n"}) {
-    std::vector<Socket> stalled;
-    for (int i = 0; i < 40; ++i) {
-      stalled.push_back(Socket::Connect(server_->port()));
-      stalled.back().Send(stall);
-    }
-    for (int i = 0; i < 3; ++i) EXPECT_THAT(GetAtOnce("/metrics"), StartsWith("HTTP/1.1 200 ")) << stall;
+    const Socket stalled = Socket::Connect(server_->port());
+    stalled.Send(stall);
+    EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 ")) << stall;
   }
 }
 
-// It makes progress all the time, at some 200 KiB per second.
-TEST_F(HttpServerTest, AClientThatReceivesSlowlyIsDisconnectedForOthers) {
-  routes_.push_back({"GET", "/large", [](const ServerRequest&) { return ServerResponse{.body = std::string(64 << 20, 'x')}; }});
-  Serve({.threads = 1, .request_timeout = 600s});
+// It makes progress all the time, so that no single write takes long.
+TEST_F(HttpServerTest, AClientThatReceivesSlowlyLosesItsWorkerInTime) {
+  routes_.push_back({"GET", "/large", [](const ServerRequest&) { return ServerResponse{.body = std::string(8 << 20, 'x')}; }});
+  Serve({.threads = 1, .request_timeout = 200ms});
   const Socket slow = Socket::Connect(server_->port());
   const int buffer_bytes = 4096;
   ASSERT_EQ(setsockopt(slow.fd(), SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes), 0);
   slow.Send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
-  std::jthread receiver([fd = slow.fd()](const std::stop_token& stop) {
+  size_t received = 0;
+  std::jthread receiver([&, fd = slow.fd()] {
     char buffer[4096];
-    while (!stop.stop_requested() && recv(fd, buffer, sizeof buffer, 0) > 0) std::this_thread::sleep_for(20ms);
+    for (ssize_t got = 1; got > 0; received += static_cast<size_t>(got)) {
+      got = std::max<ssize_t>(recv(fd, buffer, sizeof buffer, 0), 0);
+      std::this_thread::sleep_for(20ms);
+    }
   });
-  EXPECT_THAT(GetAtOnce("/metrics"), StartsWith("HTTP/1.1 200 "));
-}
-
-TEST_F(HttpServerTest, ARequestThatIsBeingHandledIsNotDisconnected) {
-  std::latch begun(1);
-  std::latch others_are_gone(1);
-  routes_.push_back({"POST", "/wait", [&](const ServerRequest& request) {
-                       begun.count_down();
-                       others_are_gone.wait();
-                       return ServerResponse{.body = request.body};
-                     }});
-  std::vector<std::string> warnings;
-  Serve({.threads = 2, .request_timeout = 600s, .warn = [&](const std::string& message) { warnings.push_back(message); }});
-  std::string answer;
-  std::thread thread([&] { answer = Ask("POST /wait HTTP/1.1\r\nContent-Length: 7\r\n\r\nat last"); });
-  begun.wait();  // so that it waits longer than any of the others
-  std::vector<Socket> stalled;
-  for (int i = 0; i < 8; ++i) stalled.push_back(Socket::Connect(server_->port()));
-  for (const Socket& client : stalled) EXPECT_EQ(client.ReadToEnd(), "");
-  others_are_gone.count_down();
-  thread.join();
-  EXPECT_THAT(answer, EndsWith("at last"));
-  server_.reset();
-  EXPECT_THAT(warnings, Each(HasSubstr("stalled clients: as many clients were connected as the server has workers (2)")));
-  EXPECT_THAT(warnings, Not(IsEmpty()));
-}
-
-// A client may be slow, or one of many, while there are free workers, also after there were none.
-TEST_F(HttpServerTest, NobodyIsDisconnectedWhileThereAreWorkers) {
-  std::latch crowded(3);
-  std::latch one_is_cut_off(1);
-  routes_.push_back({"GET", "/wait", [&](const ServerRequest&) {
-                       crowded.count_down();
-                       one_is_cut_off.wait();
-                       return ServerResponse{.body = "done"};
-                     }});
-  std::vector<std::string> warnings;
-  Serve({.threads = 4, .request_timeout = 600s, .warn = [&](const std::string& message) { warnings.push_back(message); }});
-  {
-    std::vector<std::jthread> crowd;
-    for (int i = 0; i < 3; ++i) crowd.emplace_back([&] { EXPECT_THAT(Get("/wait"), EndsWith("done")); });
-    crowded.wait();
-    EXPECT_EQ(Socket::Connect(server_->port()).ReadToEnd(), "");
-    one_is_cut_off.count_down();
-  }
-  const Socket slow = Socket::Connect(server_->port());
-  slow.Send("POST /echo HTTP/1.1\r\nContent-Length: 4\r\n\r\nslo");
-  const auto begin = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - begin < 500ms) EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
-  slow.Send("w");
-  EXPECT_THAT(slow.ReadToEnd(), EndsWith("slow"));
-  server_.reset();
-  EXPECT_THAT(warnings, ElementsAre(StartsWith("disconnected 1 stalled clients")));
+  EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
+  receiver.join();
+  EXPECT_LT(received, 8U << 20);
 }
 
 TEST_F(HttpServerTest, StopsWhileClientsStall) {

@@ -38,21 +38,22 @@ TEST_F(ExecMetricsTest, TheRunTimeGrowsUntilTheCommandEnds) {
   ExecRecord record(*record_, [&] { return now; });
   ExecMetrics metrics({"dlrm", {{"role", "agent"}}}, record);
   const auto first = metrics.Collect();
-  ASSERT_EQ(first->layout->families.size(), 4U);
+  ASSERT_EQ(first->layout->families.size(), 5U);
   EXPECT_EQ(first->layout->families[0].name, "persia_agent_restarts_total");
   EXPECT_EQ(first->layout->families[1].name, "persia_exec_exit_code");
   EXPECT_EQ(std::bit_cast<uint64_t>(first->values[1]), kAbsent) << "none yet";
   EXPECT_EQ(first->values[0], 0);
-  EXPECT_EQ(first->values[2], 0);
-  EXPECT_EQ(first->values[3], 1);
+  EXPECT_EQ(first->values[2], 0) << "not interrupted";
+  EXPECT_EQ(first->values[3], 0);
+  EXPECT_EQ(first->values[4], 1);
   now += milliseconds(2500);
-  EXPECT_EQ(metrics.Collect()->values[2], 2.5);
+  EXPECT_EQ(metrics.Collect()->values[3], 2.5);
   record_->agent_starts = 3;
   record_->exit_code = 137;
   record_->ended_ns = nanoseconds(now.time_since_epoch()).count();
   now += seconds(60);
   const auto last = metrics.Collect();
-  EXPECT_THAT(last->values, ::testing::ElementsAre(2, 137, 2.5, 0));
+  EXPECT_THAT(last->values, ::testing::ElementsAre(2, 137, 0, 2.5, 0));
   EXPECT_EQ(last->layout, first->layout);
 }
 

@@ -97,9 +97,8 @@ void Agent::Start() {
 }
 
 Status Agent::Finish(RemoteWrite::Ending series) {
-  const std::shared_ptr<const Snapshot> newest = collector_.Stop();
-  history_.Add(newest, clock_.Now());
-  const std::shared_ptr<const Snapshot> last = escaper_.Escape(newest);
+  const std::shared_ptr<const Snapshot> last = collector_.Stop();
+  history_.Add(last, clock_.Now());
   collection_.End();
   pages_.End(setup_.kept_page ? setup_.kept_page() : "");
   const Pusher::Pace pace = PaceOf(*options_.Get());
@@ -188,11 +187,10 @@ void Agent::CountOwn() {
 
 void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
   history_.Add(snapshot, clock_.Now());
-  const std::shared_ptr<const Snapshot> escaped = escaper_.Escape(snapshot);
-  remote_.Offer(escaped);
-  if (push_next_tick_.exchange(false)) return pusher_.Enqueue(escaped);
+  remote_.Offer(snapshot);
+  if (push_next_tick_.exchange(false)) return pusher_.Enqueue(snapshot);
   // Busy: the end of the running push shows whether the gateway is slow or unreachable, and is logged.
-  if (!pusher_.Offer(escaped)) own_.TickSkipped();
+  if (!pusher_.Offer(snapshot)) own_.TickSkipped();
 }
 
 void Agent::ReportRemoteWrite() {

@@ -26,7 +26,6 @@
 #include "app/web_pages.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "format/name_escaping.h"
 #include "job/event_log.h"
 #include "net/http_server.h"
 #include "own/own_metrics.h"
@@ -100,7 +99,6 @@ class Agent {
   // The collector thread's.
   Collection collection_;
   std::shared_ptr<const AgentOptions> collecting_with_;
-  SnapshotEscaper escaper_;                   // for gateways and databases
   std::atomic<bool> push_next_tick_ = false;  // even if a push is running; any thread's
   StateLog pace_log_{"collect.late"};
 

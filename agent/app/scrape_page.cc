@@ -50,7 +50,6 @@ std::shared_ptr<const Snapshot> ScrapePage::WithSelf(const Snapshot& collected) 
   if (collected.layout != collected_layout_) {
     layout_ = std::make_shared<const Layout>(Joined(*collected.layout, *process->layout, self_));
     collected_layout_ = collected.layout;
-    plain_names_ = HasPlainNames(*layout_);
   }
   auto all = std::make_shared<Snapshot>();
   all->layout = layout_;
@@ -61,20 +60,20 @@ std::shared_ptr<const Snapshot> ScrapePage::WithSelf(const Snapshot& collected) 
   return all;
 }
 
-ScrapePage::Body ScrapePage::BodyIn(const ScrapeFormat& format, bool gzip) {
+ScrapePage::Body ScrapePage::BodyIn(ScrapeFormat format, bool gzip) {
   const std::shared_ptr<const Snapshot> collected = collector_.NoOlderThan(kMaxAge);
   if (collected == nullptr) return {};
   const MutexLock lock(mutex_);
   const auto body = [&](auto& rendered) PERSIA_REQUIRES(mutex_) {
-    std::shared_ptr<const std::string> plain = BodyOf(collected, format.escaping, rendered);
+    std::shared_ptr<const std::string> plain = BodyOf(collected, rendered);
     if (plain == nullptr) return Body{};
     std::shared_ptr<const std::string> gzipped = gzip ? Gzipped(rendered) : nullptr;
     return gzipped != nullptr ? Body{.text = std::move(gzipped), .is_gzip = true} : Body{.text = std::move(plain)};
   };
-  switch (format.kind) {
-    case ScrapeFormat::Kind::kProtobuf:
+  switch (format) {
+    case ScrapeFormat::kProtobuf:
       return body(protobuf_);
-    case ScrapeFormat::Kind::kOpenMetrics:
+    case ScrapeFormat::kOpenMetrics:
       return body(open_metrics_);
     default:
       return body(text_);
@@ -93,9 +92,9 @@ std::shared_ptr<const std::string> ScrapePage::Gzipped(Rendered<Renderer>& rende
 }
 
 template <class Renderer>
-std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<const Snapshot>& collected, NameEscaping escaping,
+std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<const Snapshot>& collected,
                                                       Rendered<Renderer>& rendered) {
-  if (collected == rendered.collected && escaping == rendered.escaping) return rendered.body;
+  if (collected == rendered.collected) return rendered.body;
   const std::shared_ptr<const Snapshot> all = WithSelf(*collected);
   const auto began = std::chrono::steady_clock::now();
   rendered.collected = nullptr;
@@ -103,12 +102,9 @@ std::shared_ptr<const std::string> ScrapePage::BodyOf(const std::shared_ptr<cons
   rendered.gzipped = nullptr;
   if (TooManyAreSent()) return nullptr;
   const std::shared_ptr<std::string> body = rendered.buffers.Take();
-  // Otherwise clients with different escapings would have the bytes planned anew at each scrape.
-  const bool is_escaped = !plain_names_ || escaping == NameEscaping::kDots;
-  rendered.renderer.Render(*all, *body, is_escaped ? escaping : NameEscaping::kAllowUtf8);
+  rendered.renderer.Render(*all, *body);
   own_.RenderDone(Seconds(std::chrono::steady_clock::now() - began));
   rendered.collected = collected;
-  rendered.escaping = escaping;
   rendered.body = body;
   made_.push_back(body);
   return body;

@@ -32,14 +32,13 @@ class ScrapePage {
     bool is_gzip = false;
   };
   // `gzip`: compressed, unless there is no memory for it.
-  Body BodyIn(const ScrapeFormat& format, bool gzip);
+  Body BodyIn(ScrapeFormat format, bool gzip);
 
  private:
   // The last body in one format.
   template <class Renderer>
   struct Rendered {
     Renderer renderer;
-    NameEscaping escaping = NameEscaping::kUnderscores;  // of `body`
     TextBufferPool buffers;
     std::shared_ptr<const Snapshot> collected;
     std::shared_ptr<const std::string> body;
@@ -48,8 +47,8 @@ class ScrapePage {
   };
 
   template <class Renderer>
-  std::shared_ptr<const std::string> BodyOf(const std::shared_ptr<const Snapshot>& collected, NameEscaping escaping,
-                                            Rendered<Renderer>& rendered) PERSIA_REQUIRES(mutex_);
+  std::shared_ptr<const std::string> BodyOf(const std::shared_ptr<const Snapshot>& collected, Rendered<Renderer>& rendered)
+      PERSIA_REQUIRES(mutex_);
   template <class Renderer>
   std::shared_ptr<const std::string> Gzipped(Rendered<Renderer>& rendered) PERSIA_REQUIRES(mutex_);
   bool TooManyAreSent() PERSIA_REQUIRES(mutex_);
@@ -68,7 +67,6 @@ class ScrapePage {
   std::optional<GzipCompressor> compressor_ PERSIA_GUARDED_BY(mutex_);            // from the first request for gzip on
   std::shared_ptr<const Layout> collected_layout_ PERSIA_GUARDED_BY(mutex_);
   std::shared_ptr<const Layout> layout_ PERSIA_GUARDED_BY(mutex_);  // of collected_layout_ with the process's families
-  bool plain_names_ PERSIA_GUARDED_BY(mutex_) = true;               // of layout_
 };
 
 }  // namespace persia::agent

@@ -155,7 +155,7 @@ std::vector<Route> WebPages::Routes() {
     if (body.text == nullptr)
       return ServerResponse{.status = 503, .body = "The agent ends, or slow clients still receive many former answers.\n"};
     parts_.own.ScrapeDone();
-    ServerResponse response{.content_type = ContentType(format),
+    ServerResponse response{.content_type = std::string(ContentType(format)),
                             .headers = {{"Vary", "Accept, Accept-Encoding"}},
                             .shared_body = std::move(body.text)};
     if (body.is_gzip) response.headers.emplace_back("Content-Encoding", "gzip");

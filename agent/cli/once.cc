@@ -85,7 +85,7 @@ int OnceCommand(const Config& config) {
   }
   TextRenderer renderer;
   std::string text;
-  renderer.Render(OfTheJob(*all), text, NameEscaping::kUnderscores);
+  renderer.Render(OfTheJob(*all), text);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return std::fflush(stdout) == 0 ? kExitDone : kExitFailed;
 }

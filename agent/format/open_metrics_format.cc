@@ -52,7 +52,7 @@ void OpenMetricsFormat::AppendHeader(const FamilyLayout& family, std::string& ou
   const std::string name = family.type == MetricType::kCounter ? WithoutTotal(family.name) : family.name;
   const auto begin_line = [&](std::string_view comment) {
     out += comment;
-    AppendMetricName(out, name);
+    out += name;
     out += ' ';
   };
   if (!family.help.empty()) {

@@ -32,13 +32,6 @@ std::string_view Unquoted(std::string_view value) {
   return is_quoted ? value.substr(1, value.size() - 2) : value;
 }
 
-std::optional<NameEscaping> EscapingNamed(std::string_view name) {
-  for (const NameEscaping escaping :
-       {NameEscaping::kAllowUtf8, NameEscaping::kUnderscores, NameEscaping::kDots, NameEscaping::kValues})
-    if (name == ToString(escaping)) return escaping;
-  return std::nullopt;
-}
-
 // One of the header's media ranges or codings: its type, and the parameters that matter here.
 struct MediaRange {
   explicit MediaRange(std::string_view text) : type(Cut(text, ';')) {
@@ -55,8 +48,6 @@ struct MediaRange {
         message = value;
       } else if (EqualIgnoringCase(name, "encoding")) {
         encoding = value;
-      } else if (EqualIgnoringCase(name, "escaping")) {
-        escaping = EscapingNamed(value);
       }
     }
   }
@@ -67,72 +58,58 @@ struct MediaRange {
   std::string_view version = {};
   std::string_view message = {};
   std::string_view encoding = {};
-  std::optional<NameEscaping> escaping = {};  // an unknown one is ignored
   double quality = 1;
 };
 
-// What the header says about a format: the quality and the escaping of the most specific range.
+// What the header says about a format: the quality of the most specific range.
 struct Offer {
   void Take(const MediaRange& range, int of) {
     if (of < specificity) return;
     specificity = of;
     quality = range.quality;
-    escaping = range.escaping;
   }
 
   int specificity = 0;
   double quality = 0;
-  std::optional<NameEscaping> escaping = {};
 };
 
 }  // namespace
 
-std::string ContentType(const ScrapeFormat& format) {
-  const auto type = [&]() -> std::string {
-    switch (format.kind) {
-      case ScrapeFormat::Kind::kProtobuf:
-        return "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
-      case ScrapeFormat::Kind::kOpenMetrics:
-        return "application/openmetrics-text; version=1.0.0; charset=utf-8";
-      case ScrapeFormat::Kind::kText1:
-        return "text/plain; version=1.0.0; charset=utf-8";
-      case ScrapeFormat::Kind::kText:
-        break;
-    }
-    return "text/plain; version=0.0.4; charset=utf-8";
-  };
-  return type() + (format.names_escaping ? "; escaping=" + std::string(ToString(format.escaping)) : "");
+std::string_view ContentType(ScrapeFormat format) {
+  switch (format) {
+    case ScrapeFormat::kProtobuf:
+      return "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+    case ScrapeFormat::kOpenMetrics:
+      return "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    case ScrapeFormat::kText:
+      break;
+  }
+  return "text/plain; version=0.0.4; charset=utf-8";
 }
 
 ScrapeFormat AcceptedFormat(std::string_view accept) {
-  using Kind = ScrapeFormat::Kind;
-  std::array<Offer, 4> offers;
-  const auto offer = [&](Kind kind) -> Offer& { return offers[static_cast<size_t>(kind)]; };
-  std::optional<NameEscaping> any_escaping;
+  std::array<Offer, 3> offers;
+  const auto offer = [&](ScrapeFormat format) -> Offer& { return offers[static_cast<size_t>(format)]; };
   while (!accept.empty()) {
     const MediaRange range(Cut(accept, ','));
-    if (!any_escaping) any_escaping = range.escaping;
     const bool any_version = range.version.empty();
     if (range.Is("application/vnd.google.protobuf")) {
       const bool is_ours = range.message == "io.prometheus.client.MetricFamily" && range.encoding == "delimited";
-      if (is_ours) offer(Kind::kProtobuf).Take(range, 4);
+      if (is_ours) offer(ScrapeFormat::kProtobuf).Take(range, 4);
     } else if (range.Is("application/openmetrics-text")) {
-      if (any_version || range.version == "1.0.0") offer(Kind::kOpenMetrics).Take(range, any_version ? 3 : 4);
+      if (any_version || range.version == "1.0.0") offer(ScrapeFormat::kOpenMetrics).Take(range, any_version ? 3 : 4);
     } else if (range.Is("text/plain")) {
-      if (any_version || range.version == "0.0.4") offer(Kind::kText).Take(range, any_version ? 3 : 4);
-      if (range.version == "1.0.0") offer(Kind::kText1).Take(range, 4);
+      if (any_version || range.version == "0.0.4") offer(ScrapeFormat::kText).Take(range, any_version ? 3 : 4);
     } else if (range.Is("text/*")) {
-      offer(Kind::kText).Take(range, 2);
+      offer(ScrapeFormat::kText).Take(range, 2);
     } else if (range.Is("*/*")) {
-      offer(Kind::kText).Take(range, 1);
+      offer(ScrapeFormat::kText).Take(range, 1);
     }
   }
-  Kind best = Kind::kText;
-  for (const Kind kind : {Kind::kText1, Kind::kOpenMetrics, Kind::kProtobuf})
-    if (offer(kind).quality > 0 && offer(kind).quality >= offer(best).quality) best = kind;
-  std::optional<NameEscaping> escaping = offer(best).escaping;
-  if (best == Kind::kProtobuf && !escaping) escaping = any_escaping;
-  return {.kind = best, .escaping = escaping.value_or(NameEscaping::kUnderscores), .names_escaping = escaping.has_value()};
+  ScrapeFormat best = ScrapeFormat::kText;
+  for (const ScrapeFormat format : {ScrapeFormat::kOpenMetrics, ScrapeFormat::kProtobuf})
+    if (offer(format).quality > 0 && offer(format).quality >= offer(best).quality) best = format;
+  return best;
 }
 
 bool AcceptsGzip(std::string_view accept_encoding) {

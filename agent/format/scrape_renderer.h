@@ -1,6 +1,6 @@
 // Renders a snapshot for a scrape: all identities in one body, each series with its identity's labels, `job` first.
 //
-// The plan of the bytes (exposition_plan.h) is kept while the snapshot's layout is the same object, and the escaping the same.
+// The plan of the bytes (exposition_plan.h) is kept while the snapshot's layout is the same object.
 //
 // Thread safety: none.
 //
@@ -13,7 +13,6 @@
 
 #include "format/exposition_plan.h"
 #include "format/metric_messages.h"
-#include "format/name_escaping.h"
 #include "format/open_metrics_format.h"
 #include "format/text_format.h"
 #include "model/snapshot.h"
@@ -24,11 +23,9 @@ template <class Format>
 class ScrapeRenderer {
  public:
   // Replaces `out` by all series. Pass the same string again: its memory is reused.
-  void Render(const Snapshot& snapshot, std::string& out, NameEscaping escaping = NameEscaping::kAllowUtf8) {
-    if (snapshot.layout != layout_ || escaping != escaping_) {
-      layout_ = snapshot.layout;
-      escaping_ = escaping;
-      shown_ = WithEscapedNames(layout_, escaping);
+  void Render(const Snapshot& snapshot, std::string& out) {
+    if (snapshot.layout != layout_) {
+      layout_ = shown_ = snapshot.layout;
       if constexpr (requires { Format::Adapt(shown_); }) shown_ = Format::Adapt(shown_);
       plan_ = {};
       for (const FamilyLayout& family : shown_->families)
@@ -41,8 +38,7 @@ class ScrapeRenderer {
 
  private:
   std::shared_ptr<const Layout> layout_;  // of the last snapshot
-  NameEscaping escaping_ = NameEscaping::kAllowUtf8;
-  std::shared_ptr<const Layout> shown_;  // layout_ as this format shows it; of plan_
+  std::shared_ptr<const Layout> shown_;   // layout_ as this format shows it; of plan_
   ExpositionPlan<Format> plan_;
 };
 

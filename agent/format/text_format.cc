@@ -5,18 +5,12 @@
 //   line   := name [ "{" label ( "," label )* "}" ] " " number LF
 //   label  := name "=" '"' value '"'
 //
-// A name with other characters than letters, digits and '_' (':' in a metric's) is of format 1.0.0: it is in quotes, that of a
-// metric within the braces, as in `{"my.metric","my.label"="x"} 1`. A reader that has not asked for such names gets escaped
-// ones.
-//
 // In help, `\` and LF are written `\\` and `\n`; in a label's value, `"` is also written `\"`. A histogram `x` has lines
 // `x_bucket` with cumulative counts and the label `le` at the end, then `x_sum` and `x_count`, also if it is native: text has
 // no native form. A summary `x` has lines `x` with the label `quantile` at the end, then `x_sum` and `x_count`.
 #include "format/text_format.h"
 
 #include <string_view>
-
-#include "format/name_escaping.h"
 
 namespace persia::agent {
 
@@ -32,38 +26,16 @@ void AppendEscaped(std::string& out, std::string_view text, bool escape_quotes) 
       out += c;
 }
 
-namespace {
-
-void AppendQuoted(std::string& out, std::string_view name) {
-  out += '"';
-  AppendEscaped(out, name, /*escape_quotes=*/true);
-  out += '"';
-}
-
-void AppendLabelName(std::string& out, std::string_view name) {
-  IsPlainLabelName(name) ? void(out += name) : AppendQuoted(out, name);
-}
-
-}  // namespace
-
-void AppendMetricName(std::string& out, std::string_view name) {
-  if (IsPlainName(name)) {
-    out += name;
-    return;
-  }
-  AppendQuoted(out, name);
-}
-
 void TextFormat::AppendHeader(const FamilyLayout& family, std::string& out) {
   if (!family.help.empty()) {
     out += "# HELP ";
-    AppendMetricName(out, family.name);
+    out += family.name;
     out += ' ';
     AppendEscaped(out, family.help, /*escape_quotes=*/false);
     out += '\n';
   }
   out += "# TYPE ";
-  AppendMetricName(out, family.name);
+  out += family.name;
   out += ' ';
   out += TypeName(family.type);
   out += '\n';
@@ -76,21 +48,15 @@ void TextFormat::AppendSeries(const FamilyLayout& family, const SeriesLayout& se
 
 void AppendTextSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity* identity,
                       std::string (*label_text)(double), FixedParts& parts) {
-  const bool is_plain = IsPlainName(family.name);
   const auto add_line = [&](std::string_view suffix, std::string_view extra_name = {}, std::string_view extra_value = {}) {
     std::string& out = parts.bytes;
     const size_t begin = out.size();
-    if (is_plain) {
-      out += family.name;
-      out += suffix;
-    } else {
-      out += '{';
-      AppendQuoted(out, family.name + std::string(suffix));
-    }
-    char separator = is_plain ? '{' : ',';
+    out += family.name;
+    out += suffix;
+    char separator = '{';
     const auto add_label = [&](std::string_view label, std::string_view value) {
       out += separator;
-      AppendLabelName(out, label);
+      out += label;
       out += "=\"";
       AppendEscaped(out, value, /*escape_quotes=*/true);
       out += '"';

@@ -1,5 +1,4 @@
-// A Format of ExpositionPlan: text exposition format 0.0.4, and 1.0.0 if a name needs
-// quotes. A part is the `name{labels} ` of a line.
+// A Format of ExpositionPlan: text exposition format 0.0.4. A part is the `name{labels} ` of a line.
 //
 // Thread safety: no state.
 #pragma once
@@ -16,8 +15,6 @@ namespace persia::agent {
 
 // In help and in quotes, `\` and LF are escaped; in quotes, `"` is, too.
 void AppendEscaped(std::string& out, std::string_view text, bool escape_quotes);
-// The name of a metric in a comment: in quotes if it has other characters than letters, digits, '_' and ':'.
-void AppendMetricName(std::string& out, std::string_view name);
 // The parts of a series. `label_text` prints the value of `le` and `quantile`.
 void AppendTextSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity* identity,
                       std::string (*label_text)(double), FixedParts& parts);

@@ -1,5 +1,4 @@
-// Which names of metrics and labels all readers take. Prometheus 3 takes any UTF-8 text as a name; format/name_escaping.h makes
-// other names plain for readers that do not.
+// Which names of metrics and labels all readers take, and are exposed here. Prometheus 3 alone takes any UTF-8 text as a name.
 //
 // Thread safety: pure functions.
 #pragma once

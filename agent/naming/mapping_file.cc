@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "files/watched_file.h"
 #include "files/yaml_reader.h"
-#include "model/plain_name.h"
 #include "naming/bundled_mapping.h"
 #include "naming/mapping_values.h"
 #include "naming/naming.h"
@@ -258,7 +257,7 @@ class MappingReader {
     }
     for (const YamlNode::Entry& entry : labels.entries) {
       const std::string& name = entry.key->text;
-      if (IsPlainLabelName(name) && SanitizeLabelName(name) != name && name != kRoleLabel && CheckLabelName(name).ok())
+      if (SanitizeLabelName(name) != name && name != kRoleLabel && CheckLabelName(name).ok())
         Note(*entry.key, "label " + name + " belongs to the agent or a format; it is shown as " + ExposedLabelName(name, rule));
     }
   }

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "model/plain_name.h"
 #include "model/scale.h"
 #include "model/stream_bounds.h"
 #include "naming/mapping_values.h"
@@ -60,14 +59,13 @@ void SetShape(const StreamShape& shape, const Scale& scale, Exposed& exposed) {
   }
 }
 
-// The labels as ExposedLabels has them, except that `role` and names that are not plain stay.
+// The labels as ExposedLabels has them, except that `role` stays.
 Labels RuleLabels(Labels labels) {
   Labels kept;
   std::erase_if(labels, [&](auto& label) {
-    const bool stays = label.first == kRoleLabel || !IsPlainLabelName(label.first);
-    const std::string value = stays ? SanitizeText(label.second) : "";
-    if (!value.empty()) kept.emplace_back(label.first, value);
-    return stays;
+    if (label.first != kRoleLabel) return false;
+    if (std::string value = SanitizeText(label.second); !value.empty()) kept.emplace_back(label.first, std::move(value));
+    return true;
   });
   std::sort(labels.begin(), labels.end());
   Labels exposed = ExposedLabels(labels);
@@ -105,12 +103,10 @@ void MappingRules::AddRule(MappingRule rule, std::vector<RuleProblem>& problems)
   if (!rule.unknown_match) {
     NameTemplate::Names names;
     if (compiled.pattern) names.insert(compiled.pattern->names().begin(), compiled.pattern->names().end());
-    if (auto name = NameTemplate::Parse(rule.name, captures, names); name.ok()) {
+    if (auto name = NameTemplate::Parse(rule.name, captures, names); name.ok())
       compiled.name = std::move(name).value();
-      compiled.plain_name = IsPlainTemplate(rule.name);
-    } else {
+    else
       fail("name", Quoted(rule.name) + ": " + name.error());
-    }
     for (const auto& [name, value] : rule.labels)
       if (auto parsed = NameTemplate::Parse(value, captures, names); parsed.ok())
         compiled.labels.emplace_back(name, std::move(parsed).value());
@@ -185,15 +181,8 @@ MappingRules::Match MappingRules::Find(const SourceMetric& metric) const {
   return match;
 }
 
-// What comes from the program is made plain, even in a name that is not.
 std::string MappingRules::NameOf(const Compiled& compiled, const SourceMetric& metric, const Match& match) {
-  if (compiled.name.empty()) return PlainName(metric);
-  if (compiled.plain_name) return SanitizeMetricName(compiled.name.Fill(metric.group, match.captures));
-  const auto make_plain = [](std::string_view part) { return SanitizeMetricName('_' + std::string(part)).substr(1); };
-  std::vector<std::string> parts;
-  for (const std::string_view capture : match.captures) parts.push_back(make_plain(capture));
-  const std::vector<std::string_view> views(parts.begin(), parts.end());
-  return compiled.name.Fill(make_plain(metric.group), views);
+  return compiled.name.empty() ? PlainName(metric) : SanitizeMetricName(compiled.name.Fill(metric.group, match.captures));
 }
 
 Exposed MappingRules::Make(const SourceMetric& metric) const {

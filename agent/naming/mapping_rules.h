@@ -96,7 +96,6 @@ class MappingRules : public Naming {
   struct Compiled {
     std::optional<Pattern> pattern;
     NameTemplate name;
-    bool plain_name = true;  // IsPlainTemplate
     std::vector<std::pair<std::string, NameTemplate>> labels;
   };
   struct Match {

@@ -141,17 +141,15 @@ std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader) {
 }
 
 Status CheckMetricName(std::string_view text) {
-  Status status = CheckText(text, "a metric's name");
-  return status.ok() ? status
-                     : Bad(text, "is not a metric's name (UTF-8 text without control characters; $1 is a part of the match)");
+  const bool good = IsPlainName(ReplaceReferences(text));
+  return good ? Status(Done{})
+              : Bad(text, "is not a metric's name (letters, digits, _ and :, no digit first; $1 is a part of the match)");
 }
 
-bool IsPlainTemplate(std::string_view text) { return IsPlainName(ReplaceReferences(text)); }
-
 Status CheckLabelName(std::string_view name) {
-  const bool good = CheckText(name, "a label's name").ok() && !name.starts_with("__");
+  const bool good = IsPlainLabelName(name) && !name.starts_with("__");
   return good ? Status(Done{})
-              : Bad(name, "is not a label's name (UTF-8 text without control characters, not beginning with __)");
+              : Bad(name, "is not a label's name (letters, digits and _, no digit first, not beginning with __)");
 }
 
 }  // namespace persia::agent

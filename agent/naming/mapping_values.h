@@ -26,10 +26,8 @@ uint32_t ReadMaxBuckets(const YamlNode& value, YamlReader& reader);
 // Numbers between 0 and 1, or, as in statsd_exporter, maps with a number under `quantile`. The result is sorted.
 std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader);
 
-// Whether `text` is a metric's name, which may contain $1 and ${group}: UTF-8 text without control characters.
+// Whether `text` is a metric's name (model/plain_name.h), which may contain $1 and ${group}.
 Status CheckMetricName(std::string_view text);
-// Whether such a text has, apart from references, only characters that all readers take (model/plain_name.h).
-bool IsPlainTemplate(std::string_view text);
 Status CheckLabelName(std::string_view name);
 
 }  // namespace persia::agent

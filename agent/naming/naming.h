@@ -1,9 +1,8 @@
 // The name, type and labels that a metric is exposed with.
 //
 // A program names a metric by a group and a name, both any text. They become names that all readers take,
-// `[a-zA-Z_:][a-zA-Z0-9_:]*` for a metric and `[a-zA-Z_][a-zA-Z0-9_]*` for a label; a rule may give a metric or a label any
-// UTF-8 name. Prometheus reserves labels that begin with `__`, and gives some labels a meaning. If two metrics
-// get the same name here, exposure/ keeps their series separate.
+// `[a-zA-Z_:][a-zA-Z0-9_:]*` for a metric and `[a-zA-Z_][a-zA-Z0-9_]*` for a label. Prometheus reserves labels that begin with
+// `__`, and gives some labels a meaning. If two metrics get the same name here, exposure/ keeps their series separate.
 //
 // Thread safety: any thread.
 #pragma once

@@ -29,8 +29,6 @@ namespace {
 using Settings = std::vector<std::pair<const char*, std::string>>;
 
 constexpr size_t kWriteBytes = 1 << 13;
-// A client must receive a response at this rate, in bytes per second.
-constexpr size_t kMinReceiveRate = 1 << 20;
 // For requests that are being answered when the server stops.
 constexpr std::chrono::seconds kPatience(2);
 
@@ -266,7 +264,7 @@ class HttpServer::Civetweb {
     if (mg_write(connection, head.data(), head.size()) <= 0 || !with_body) return;
     // civetweb's timeout restarts whenever the client receives something.
     const auto deadline = std::chrono::steady_clock::now() + options_.request_timeout +
-                          std::chrono::milliseconds(body.size() * 1000 / kMinReceiveRate);
+                          std::chrono::milliseconds(body.size() * 1000 / options_.min_bytes_per_second);
     for (size_t at = 0; at < body.size() && std::chrono::steady_clock::now() < deadline; at += kWriteBytes) {
       const size_t size = std::min(kWriteBytes, body.size() - at);
       if (mg_write(connection, body.data() + at, size) != static_cast<int>(size)) return;

@@ -71,9 +71,10 @@ class HttpServer {
     bool fall_back_to_free_port = false;
     // Worker threads. An idle one costs 24 KiB of memory, a busy one also a buffer of `max_header_bytes`.
     int threads = kWebWorkers;
-    // For the header, for the body (408), and for the response, which may take a second more per MiB. A client that stops
+    // For the header, for the body (408), and for the response, which may also take the time of this rate. A client that stops
     // sending is noticed within twice this time.
     std::chrono::milliseconds request_timeout{5000};
+    size_t min_bytes_per_second = 1 << 20;
     // Request line and headers; larger ones give 400. More than 63 headers give 431.
     size_t max_header_bytes = 16 * 1024;
     // A larger body gives 413, one without Content-Length 411.

@@ -34,15 +34,13 @@ bool Ascend(const std::vector<double>& numbers) {
 }
 
 void Check(const Exposed& exposed) {
-  Require(!exposed.name.empty() && exposed.name == persia::agent::SanitizeText(exposed.name));
+  Require(persia::agent::IsPlainName(exposed.name));
   Require(exposed.help == persia::agent::SanitizeText(exposed.help));
   Require(std::is_sorted(exposed.labels.begin(), exposed.labels.end()));
   for (size_t i = 0; i < exposed.labels.size(); ++i) {
     const auto& [name, value] = exposed.labels[i];
     Require(!value.empty() && value == persia::agent::SanitizeText(value));
-    const bool is_plain = persia::agent::IsPlainLabelName(name);
-    Require(!name.empty() && name == persia::agent::SanitizeText(name));
-    Require(!is_plain || name == "role" || name == persia::agent::SanitizeLabelName(name));
+    Require(persia::agent::IsPlainLabelName(name) && (name == "role" || name == persia::agent::SanitizeLabelName(name)));
     Require(i == 0 || exposed.labels[i - 1].first != name);
   }
   Require(std::isfinite(exposed.scale) && exposed.scale > 0);

@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
                 ":19091 for "
                 "all IPv4 addresses; port 0 for any free one); off: no pages"},
         Refusal{Section("  labels: {\"a\\tb\": b}\n"),
-                "f.yaml:2:12: labels: \"a\\tb\" is not a label's name (UTF-8 text without control characters, not beginning "
+                "f.yaml:2:12: labels: \"a\\tb\" is not a label's name (letters, digits and _, no digit first, not beginning "
                 "with __)"},
         Refusal{Section("  labels: {job: b}\n"),
                 "f.yaml:2:12: labels: \"job\" is a label of Prometheus or of the agent itself (not: job, instance, ip_addr, "

@@ -31,9 +31,9 @@ class OpenMetricsTest : public ::testing::Test {
     layout_.value_count = values_.size();
   }
   template <class Renderer = OpenMetricsRenderer>
-  std::string Text(NameEscaping escaping = NameEscaping::kAllowUtf8) {
+  std::string Text() {
     std::string text;
-    Renderer().Render({std::make_shared<const Layout>(layout_), values_, {}}, text, escaping);
+    Renderer().Render({std::make_shared<const Layout>(layout_), values_, {}}, text);
     const std::string help = " A \\\"quoted\\\" \\\\ back\\nslash";
     for (size_t at = 0; (at = text.find(help)) != std::string::npos;) text.replace(at, help.size(), "");
     return text;
@@ -82,26 +82,6 @@ TEST_F(OpenMetricsTest, LimitsOfBucketsAreFloatingPointNumbers) {
       "s_sum{job=\"j\"} 12.5\ns_count{job=\"j\"} 4\n"
       "# HELP u\n# TYPE u unknown\nu{job=\"j\"} +Inf\n"
       "# EOF\n");
-}
-
-TEST_F(OpenMetricsTest, OtherNamesAreInQuotes) {
-  layout_.identities[0] = {"j", {{"my.team", "ads"}}};
-  Family("my \"q\" \\.reads_total", MetricType::kCounter, {2});
-  Family("my.h", MetricType::kHistogram, {3, 1, 2}, {0.5});
-  const std::string expected =
-      "# HELP \"my \\\"q\\\" \\\\.reads\"\n# TYPE \"my \\\"q\\\" \\\\.reads\" counter\n"
-      "{\"my \\\"q\\\" \\\\.reads_total\",job=\"j\",\"my.team\"=\"ads\"} 2\n"
-      "# HELP \"my.h\"\n# TYPE \"my.h\" histogram\n"
-      "{\"my.h_bucket\",job=\"j\",\"my.team\"=\"ads\",le=\"0.5\"} "
-      "1\n{\"my.h_bucket\",job=\"j\",\"my.team\"=\"ads\",le=\"+Inf\"} 3\n"
-      "{\"my.h_sum\",job=\"j\",\"my.team\"=\"ads\"} 3\n{\"my.h_count\",job=\"j\",\"my.team\"=\"ads\"} 3\n"
-      "# EOF\n";
-  EXPECT_EQ(Text(), expected);
-  EXPECT_NE(Text<TextRenderer>().find("\n{\"my.h_sum\",job=\"j\",\"my.team\"=\"ads\"} 3\n"), std::string::npos);
-  EXPECT_NE(Text(NameEscaping::kUnderscores)
-                .find("# TYPE my__q____reads counter\nmy__q____reads_total{job=\"j\",my_team=\"ads\"} 2\n"),
-            std::string::npos)
-      << Text(NameEscaping::kUnderscores);
 }
 
 }  // namespace

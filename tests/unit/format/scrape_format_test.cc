@@ -23,7 +23,7 @@ TEST(AcceptedFormatTest, ProtobufIsForClientsThatNameItAndDoNotPreferText) {
            "text/*;q=0.2," + kMessages + ";q=0.3,*/*;q=0.9",
            kMessages + ";q=0.5,application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=1.0.0;q=0.5",
        }) {
-    EXPECT_EQ(AcceptedFormat(accept).kind, ScrapeFormat::Kind::kProtobuf) << accept;
+    EXPECT_EQ(AcceptedFormat(accept), ScrapeFormat::kProtobuf) << accept;
   }
 }
 
@@ -38,52 +38,33 @@ TEST(AcceptsGzipTest, OnlyIfTheClientNamesIt) {
   }
 }
 
-TEST(AcceptedFormatTest, OpenMetricsAndText1AreForClientsThatNameThem) {
-  using Kind = ScrapeFormat::Kind;
+TEST(AcceptedFormatTest, OpenMetricsIsForClientsThatNameIt) {
   const struct {
     std::string accept;
-    Kind kind;
+    ScrapeFormat format;
   } kCases[] = {
-      {"application/openmetrics-text", Kind::kOpenMetrics},
-      {"Application/OpenMetrics-Text;Version=1.0.0", Kind::kOpenMetrics},
-      {"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4,*/*", Kind::kOpenMetrics},
-      {"application/openmetrics-text;version=1.0.0;q=0.2,application/openmetrics-text;q=0.9,text/plain;q=0.3", Kind::kText},
-      {"text/plain;version=1.0.0", Kind::kText1},
-      {"text/plain;version=1.0.0;q=0.4,text/plain;version=0.0.4;q=0.3", Kind::kText1},
-      {"text/plain;version=1.0.0," + kMessages + ";q=0.3", Kind::kText1},
-      // Prometheus 2.42.
-      {"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;"
-       "q=0.5,*/*;q=0.1",
-       Kind::kOpenMetrics},
-  };
-  for (const auto& [accept, kind] : kCases) EXPECT_EQ(AcceptedFormat(accept).kind, kind) << accept;
-}
-
-TEST(AcceptedFormatTest, TheContentTypeRepeatsTheEscapingThatWasNamed) {
-  const std::string kProtobuf = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
-  const struct {
-    std::string accept;
-    std::string content_type;
-  } kCases[] = {
-      {"", "text/plain; version=0.0.4; charset=utf-8"},
-      {"application/openmetrics-text;version=1.0.0", "application/openmetrics-text; version=1.0.0; charset=utf-8"},
+      {"application/openmetrics-text", ScrapeFormat::kOpenMetrics},
+      {"Application/OpenMetrics-Text;Version=1.0.0", ScrapeFormat::kOpenMetrics},
+      {"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4,*/*", ScrapeFormat::kOpenMetrics},
+      {"application/openmetrics-text;version=1.0.0;q=0.2,application/openmetrics-text;q=0.9,text/plain;q=0.3",
+       ScrapeFormat::kText},
       // Prometheus 3.16.
       {"application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,"
        "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
-       "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=allow-utf-8"},
-      {"text/plain;version=1.0.0;escaping=dots", "text/plain; version=1.0.0; charset=utf-8; escaping=dots"},
-      {"text/plain;escaping=values", "text/plain; version=0.0.4; charset=utf-8; escaping=values"},
-      {"text/plain;escaping=underscores", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"},
-      {"text/plain;escaping=none", "text/plain; version=0.0.4; charset=utf-8"},
-      {kMessages + ";escaping=values", kProtobuf + "; escaping=values"},
-      {kMessages, kProtobuf},
-      {kMessages + ",application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5",
-       kProtobuf + "; escaping=allow-utf-8"},
-      {"application/openmetrics-text;version=1.0.0,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.5",
-       "application/openmetrics-text; version=1.0.0; charset=utf-8"},
+       ScrapeFormat::kOpenMetrics},
+      // Prometheus 2.42.
+      {"application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;"
+       "q=0.5,*/*;q=0.1",
+       ScrapeFormat::kOpenMetrics},
   };
-  for (const auto& [accept, content_type] : kCases) EXPECT_EQ(ContentType(AcceptedFormat(accept)), content_type) << accept;
-  EXPECT_EQ(AcceptedFormat("text/plain;escaping=none").escaping, NameEscaping::kUnderscores);
+  for (const auto& [accept, format] : kCases) EXPECT_EQ(AcceptedFormat(accept), format) << accept;
+}
+
+TEST(ContentTypeTest, NamesFormatAndVersion) {
+  EXPECT_EQ(ContentType(ScrapeFormat::kText), "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_EQ(ContentType(ScrapeFormat::kOpenMetrics), "application/openmetrics-text; version=1.0.0; charset=utf-8");
+  EXPECT_EQ(ContentType(ScrapeFormat::kProtobuf),
+            "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited");
 }
 
 TEST(AcceptedFormatTest, TextIsForAllOthers) {
@@ -97,7 +78,8 @@ TEST(AcceptedFormatTest, TextIsForAllOthers) {
            "application/openmetrics-text;version=0.0.1;q=0.75",
            "application/openmetrics-text;version=2.0.0",
            "application/openmetrics-text;q=0.4,text/*;q=0.5",
-           "text/plain;version=1.0.0;q=0,text/plain;q=0.1",
+           "text/plain;version=1.0.0,text/plain;version=0.0.4;q=0.3",
+           "text/plain;escaping=dots",
            "text/plain;version=2.0.0,text/plain;q=0.1",
            kMessages + ";q=0",
            kMessages + ";q=high",
@@ -108,7 +90,7 @@ TEST(AcceptedFormatTest, TextIsForAllOthers) {
            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=compact-text",
            "application/vnd.google.protobuf;proto=another.Message;encoding=delimited",
        }) {
-    EXPECT_EQ(AcceptedFormat(accept).kind, ScrapeFormat::Kind::kText) << accept;
+    EXPECT_EQ(AcceptedFormat(accept), ScrapeFormat::kText) << accept;
   }
 }
 

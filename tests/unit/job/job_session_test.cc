@@ -185,11 +185,14 @@ TEST_F(StateDirTest, ANoteTellsTheFilesWhereAgentConfIsLost) {
 // Such as the first host's agent, if one that went on with its files has moved to another host and was started before.
 TEST_F(StateDirTest, AnAgentWhoseFilesAnotherHostHasCollectsWithItsStateBesideTheSegments) {
   const auto held = JobSession::Begin(Of(0, "of another host"));
-  const auto session = JobSession::Begin(Of(0));
-  ASSERT_TRUE(session.ok()) << session.error();
-  EXPECT_THAT(session.value().state_error(), ::testing::HasSubstr("uses " + options_.state_dir + "/a%20job.rep_0.state already"));
-  EXPECT_EQ(session.value().state_location().directory, job_.directory());
-  EXPECT_EQ(session.value().state_location().prefix, "agent");
+  {
+    const auto session = JobSession::Begin(Of(0));
+    ASSERT_TRUE(session.ok()) << session.error();
+    EXPECT_THAT(session.value().state_error(),
+                ::testing::HasSubstr("uses " + options_.state_dir + "/a%20job.rep_0.state already"));
+    EXPECT_EQ(session.value().state_location().directory, job_.directory());
+    EXPECT_EQ(session.value().state_location().prefix, "agent");
+  }
   EXPECT_EQ(Files(Of(1)), "a%20job.rep_1") << "its conf names no files of that host";
 }
 

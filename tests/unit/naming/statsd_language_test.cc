@@ -288,9 +288,17 @@ TEST(StatsdLanguage, WhatDiffersOnPurpose) {
   const MappingFile text = ParseMapping("s.yaml", "mappings: [{match: a(.), match_type: regex, name: $1_total}]");
   EXPECT_EQ(Shown(*text.rules, "ab"), "b_total{}");
   EXPECT_FALSE(ParseMapping("s.yaml", "mappings: [{match: a, name: x_$1}]").errors.empty());
-  // Names may be any UTF-8 text, as in Prometheus 3.
-  const MappingFile utf8 = ParseMapping("s.yaml", "mappings: [{match: a, name: a-b, labels: {c.d: e}}]");
-  EXPECT_EQ(Shown(*utf8.rules, "a"), "a-b{c.d=e}");
+}
+
+TEST(StatsdLanguage, NamesThatNotAllReadersTakeAreRefused) {
+  for (const std::string name : {"a-b", "my.app/batches", "1a", "a b", "a\u00e9", "$1.total"}) {
+    const MappingFile file = ParseMapping("s.yaml", "mappings: [{match: a.*, name: \"" + name + "\"}]");
+    EXPECT_THAT(file.errors, ElementsAre(HasSubstr("is not a metric's name (letters, digits, _ and :"))) << name;
+  }
+  for (const std::string name : {"c.d", "c:d", "1c", "__c", "c-d"}) {
+    const MappingFile file = ParseMapping("s.yaml", "mappings: [{match: a, name: a, labels: {\"" + name + "\": e}}]");
+    EXPECT_THAT(file.errors, ElementsAre(HasSubstr("is not a label's name (letters, digits and _"))) << name;
+  }
 }
 
 }  // namespace

@@ -5,13 +5,11 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/types.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -263,22 +261,18 @@ TEST_F(HttpServerTest, AClientThatStallsLosesItsWorkerInTime) {
 // It makes progress all the time, so that no single write takes long.
 TEST_F(HttpServerTest, AClientThatReceivesSlowlyLosesItsWorkerInTime) {
   routes_.push_back({"GET", "/large", [](const ServerRequest&) { return ServerResponse{.body = std::string(8 << 20, 'x')}; }});
-  Serve({.threads = 1, .request_timeout = 200ms});
+  Serve({.threads = 1, .request_timeout = 200ms, .min_bytes_per_second = 64 << 20});
   const Socket slow = Socket::Connect(server_->port());
   const int buffer_bytes = 4096;
   ASSERT_EQ(setsockopt(slow.fd(), SOL_SOCKET, SO_RCVBUF, &buffer_bytes, sizeof buffer_bytes), 0);
   slow.Send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
-  size_t received = 0;
-  std::jthread receiver([&, fd = slow.fd()] {
+  std::atomic<int> pieces = 0;
+  std::jthread receiver([&, fd = slow.fd()](const std::stop_token& stop) {
     char buffer[4096];
-    for (ssize_t got = 1; got > 0; received += static_cast<size_t>(got)) {
-      got = std::max<ssize_t>(recv(fd, buffer, sizeof buffer, 0), 0);
-      std::this_thread::sleep_for(20ms);
-    }
+    for (; !stop.stop_requested() && recv(fd, buffer, sizeof buffer, 0) > 0; ++pieces) std::this_thread::sleep_for(20ms);
   });
   EXPECT_THAT(Get("/metrics"), StartsWith("HTTP/1.1 200 "));
-  receiver.join();
-  EXPECT_LT(received, 8U << 20);
+  EXPECT_LT(pieces, 512) << "a quarter of the answer: the kernel's buffers have less than the rest";
 }
 
 TEST_F(HttpServerTest, StopsWhileClientsStall) {

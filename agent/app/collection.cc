@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/foreign_memory.h"
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "own/self_process.h"
 #include "web/throughput.h"
 

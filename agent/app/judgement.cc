@@ -35,7 +35,6 @@ Judgement::Judgement(const AgentSetup& setup, Clock& clock, EventLog& event_log,
       segments_(segments),
       boot_id_(std::move(boot_id)),
       hang_settings_(HangSettingsOf(setup.options)),
-      stack_files_(setup.directory),
       death_metrics_(AgentIdentity(setup)),
       goodput_metrics_(AgentIdentity(setup)) {
   if (setup.view) return;
@@ -63,7 +62,7 @@ void Judgement::Show() {
 
 void Judgement::End() {
   goodput_.Saved();
-  if (vitals_) stack_files_.RemoveOrphans();
+  if (vitals_) vitals_->RemoveOrphanedStacks();
 }
 
 void Judgement::AddTo(OwnSnapshots& own, const NanCounts& nan_counts) {
@@ -143,7 +142,7 @@ void Judgement::JudgeHealth(Depth depth) {
     LookForStacks();
     if (!orphans_removed_ || clock_.Now() - *orphans_removed_ >= kOrphansInterval) {
       orphans_removed_ = clock_.Now();
-      stack_files_.RemoveOrphans();
+      vitals_->RemoveOrphanedStacks();
     }
   }
   const bool has_memory = !segments_.health().empty() || health_.memory() != HealthMemory();
@@ -172,7 +171,10 @@ void Judgement::JudgeRanks() {
                        .wall = std::chrono::system_clock::now(),
                        .interval = std::min<std::chrono::milliseconds>(hang_settings_.interval, kLookInterval),
                        .hang_after = health_.judge().hang_after(),
-                       .is_stopped = [this](const WorkerProcess& process) { return stopped_.Contains(process); }});
+                       .is_stopped = [this](const WorkerProcess& process) {
+                         const auto stat = process.alive ? proc_.StatOf(process) : std::nullopt;
+                         return stat && stat->IsStopped();
+                       }});
   event_log_.Add(rank_verdicts_.TakeEvents());
 }
 

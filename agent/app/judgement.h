@@ -29,14 +29,13 @@
 #include "health/not_finite.h"
 #include "health/rank_verdicts.h"
 #include "health/shared_ranks.h"
+#include "health/vitals.h"
 #include "job/event_log.h"
+#include "kernel/proc_reader.h"
 #include "own/death_metrics.h"
 #include "own/goodput_metrics.h"
 #include "own/rank_metrics.h"
-#include "vitals/stack_files.h"
-#include "vitals/vitals.h"
 #include "workers/segment_source.h"
-#include "workers/stopped_processes.h"
 
 namespace persia::agent {
 
@@ -80,14 +79,13 @@ class Judgement {
   JobHealth health_;
   bool health_is_restored_ = false;
   std::optional<Vitals> vitals_;  // none in a view
-  StackFiles stack_files_;
   std::optional<std::chrono::steady_clock::time_point> orphans_removed_;
   Goodput goodput_;
   bool goodput_is_restored_ = false;
   SharedRanks shared_ranks_;
   std::map<RankKey, Identity> shown_ranks_;       // those with exposed processes
   std::set<std::pair<uint32_t, uint64_t>> hung_;  // pid and start
-  StoppedProcesses stopped_;
+  ProcReader proc_;
   RankVerdicts rank_verdicts_;
   DeathMetrics death_metrics_;
   GoodputMetrics goodput_metrics_;

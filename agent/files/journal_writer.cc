@@ -1,12 +1,10 @@
 #include "files/journal_writer.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "base/backoff.h"
 #include "base/mutex.h"
-#include "base/thread.h"
 
 namespace persia::agent {
 
@@ -268,22 +266,13 @@ JournalWriter::~JournalWriter() { Stop(0ms); }
 
 void JournalWriter::Start() {
   if (!queue_->options().threaded) return;
-  try {
-    thread_ = StartThread("state journal", [queue = queue_] { queue->Run(); });
-    queue_->SetMode(true);
-  } catch (const std::system_error&) {
-    queue_->SetMode(false);
-    queue_->Drain();
-  }
+  const bool threaded = thread_.Start([queue = queue_] { queue->Run(); });
+  queue_->SetMode(threaded);
+  if (!threaded) queue_->Drain();
 }
 
 void JournalWriter::Stop(milliseconds patience) {
-  const bool idle = queue_->Close(patience);
-  if (!thread_.joinable()) return;
-  if (idle)
-    thread_.join();
-  else
-    thread_.detach();
+  if (queue_->Close(patience)) thread_.Await(1h);  // it ends at once
 }
 
 uint64_t JournalWriter::Append(std::string records) { return queue_->Add(std::move(records), false); }

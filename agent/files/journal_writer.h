@@ -22,9 +22,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "files/journal.h"
+#include "kernel/background_call.h"
 
 namespace persia::agent {
 
@@ -93,7 +93,7 @@ class JournalWriter {
   class Queue;
 
   const std::shared_ptr<Queue> queue_;  // shared with the thread, which may outlive the writer
-  std::thread thread_;
+  BackgroundCall thread_{"state journal"};
 };
 
 }  // namespace persia::agent

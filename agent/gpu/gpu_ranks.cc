@@ -1,6 +1,5 @@
 #include "gpu/gpu_ranks.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,15 +26,10 @@ uint64_t SinceBoot(uint64_t ticks) {
   return ticks * (1'000'000'000 / per_second);
 }
 
-std::optional<uint64_t> MountNamespace(const std::filesystem::path& process) {
-  struct stat info {};
-  return stat((process / "ns/mnt").c_str(), &info) == 0 ? std::optional<uint64_t>(info.st_ino) : std::nullopt;
-}
-
-bool SeesSameDevices(const std::filesystem::path& proc, ProcReader& reader, const std::string& pid) {
-  const std::string own_group(reader.Read("self", "/cgroup"));
-  const auto mounts = MountNamespace(proc / pid);
-  return mounts && mounts == MountNamespace(proc / "self") && reader.Read(pid, "/cgroup") == own_group;
+bool SeesSameDevices(ProcReader& proc, const std::string& pid) {
+  const std::string own_group(proc.Read("self", "/cgroup"));
+  const auto mounts = proc.Inode(pid, "/ns/mnt");
+  return mounts && mounts == proc.Inode("self", "/ns/mnt") && proc.Read(pid, "/cgroup") == own_group;
 }
 
 }  // namespace
@@ -112,7 +106,7 @@ void GpuRanks::LookAt(std::vector<ProcessKey> processes) {
     for (const ProcessKey& key : processes) {
       const std::string pid = std::to_string(key.first);
       Seen seen;
-      seen.same_devices = SeesSameDevices(proc, reader, pid);
+      seen.same_devices = SeesSameDevices(reader, pid);
       std::string environment(reader.Read(pid, "/environ"));
       if (!environment.empty()) seen.environment = std::move(environment);
       const MutexLock lock(news->mutex);

@@ -34,9 +34,9 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "base/thread.h"
-#include "files/proc_reader.h"
 #include "gpu/gpu_sample.h"
+#include "kernel/background_call.h"
+#include "kernel/proc_reader.h"
 #include "model/worker_process.h"
 
 namespace persia::agent {

@@ -15,8 +15,8 @@
 
 #include "base/text.h"
 #include "files/checksum.h"
-#include "files/proc_reader.h"
 #include "job/state_name.h"
+#include "kernel/proc_reader.h"
 #include "ledger/ledger.h"
 #include "lib/src/segment_format/job_directory.h"
 #include "segment/segment_reader.h"

@@ -1,15 +1,14 @@
-// v2 (Documentation/admin-guide/cgroup-v2.rst): memory.max and cpu.max begin with "max" if there is no limit; cpu.max is "quota
-// period" in microseconds; io.stat has a line "8:0 rbytes=1 wbytes=2 rios=3 wios=4 ..." for each device.
-// v1: memory.limit_in_bytes is about 2^63 without a limit; cpu.cfs_quota_us is -1; blkio.throttle.io_service_bytes_recursive
-// has lines "8:0 Read 1".
-#include "machine/cgroup_metrics.h"
-
+// v2 (Documentation/admin-guide/cgroup-v2.rst): cpu.max is "quota period" in microseconds, and begins with "max" if there is no
+// limit; io.stat has a line "8:0 rbytes=1 wbytes=2 rios=3 wios=4 ..." for each device.
+// v1: cpu.cfs_quota_us is -1 without a limit; blkio.throttle.io_service_bytes_recursive has lines "8:0 Read 1".
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "files/kernel_text.h"
+#include "kernel/kernel_text.h"
+#include "machine/machine_reading.h"
 
 namespace persia::agent {
 namespace {
@@ -47,102 +46,60 @@ constexpr MachineFamily kIoReads{"persia_cgroup_io_reads_total", MetricType::kCo
 constexpr MachineFamily kIoWrites{"persia_cgroup_io_writes_total", MetricType::kCounter,
                                   "Writes to disks by the job's cgroup."};
 
-constexpr uint64_t kNoLimit = 1ULL << 62;  // of v1, in bytes: larger values mean none
 constexpr double kNano = 1e-9;
 
-struct Limit {
-  std::string level;  // that has it; without a limit, the cgroup itself
-  std::optional<double> value;
-};
-
-// The lowest limit of all levels. `of` gives the limit of one level.
-template <class LimitOf>
-Limit Lowest(const CgroupLevels& levels, LimitOf of) {
-  Limit lowest{levels.front(), std::nullopt};
-  for (const std::string& level : levels) {
-    const std::optional<double> value = of(level);
-    if (value && (!lowest.value || *value < *lowest.value)) lowest = {level, value};
+// Each version has other files, and other keys in memory.stat. Of the level with the lowest limit; without one, of the cgroup
+// itself.
+void ReadMemory(KernelFiles& files, const CgroupLevels& levels, bool is_v1, MachineReading& reading) {
+  const auto limit = LowestMemoryLimit(files, levels);
+  const std::string& level = limit ? limit->level : levels.front();
+  const auto number = [&](const char* v2, const char* v1) { return files.Number(level + (is_v1 ? v1 : v2)); };
+  const auto add_event = [&](std::string_view event, std::optional<uint64_t> count) {
+    reading.Add(kMemoryEvents, {{"event", std::string(event)}}, count);
+  };
+  if (limit) reading.Add(kMemoryLimit, {}, limit->bytes);
+  const auto usage = number("/memory.current", "/memory.usage_in_bytes");
+  reading.Add(kMemoryUsage, {}, usage);
+  reading.Add(kMemoryPeak, {}, number("/memory.peak", "/memory.max_usage_in_bytes"));
+  const auto swap = files.Number(level + "/memory.swap.current");
+  const std::string_view stat = files.Read(level, "/memory.stat");
+  reading.Add(kMemorySwap, {}, is_v1 ? NumberOf(stat, "total_swap") : swap);
+  if (const auto cache = NumberOf(stat, is_v1 ? "total_inactive_file" : "inactive_file"); usage && cache)
+    reading.Add(kMemoryWorkingSet, {}, *usage - std::min(*usage, *cache));
+  if (!is_v1) {
+    const std::string_view events = files.Read(level, "/memory.events");
+    for (const std::string_view event : {"high", "max", "oom", "oom_kill"}) add_event(event, NumberOf(events, event));
+    return;
   }
-  return lowest;
-}
-
-void AddWorkingSet(std::optional<uint64_t> usage, std::optional<uint64_t> inactive_cache, MachineReading& reading) {
-  if (!usage || !inactive_cache) return;
-  reading.Add(kMemoryWorkingSet, {}, *usage > *inactive_cache ? *usage - *inactive_cache : 0);
-}
-
-void AddEvent(std::string_view event, std::optional<uint64_t> count, MachineReading& reading) {
-  reading.Add(kMemoryEvents, {{"event", std::string(event)}}, count);
-}
-
-void ReadMemory(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
-  const Limit limit = Lowest(levels, [&](const std::string& level) -> std::optional<double> {
-    const auto bytes = files.Number(level + "/memory.max");
-    return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
-  });
-  if (limit.value) reading.Add(kMemoryLimit, {}, *limit.value);
-  const auto usage = files.Number(limit.level + "/memory.current");
-  reading.Add(kMemoryUsage, {}, usage);
-  AddWorkingSet(usage, NumberOf(files.Read(limit.level + "/memory.stat"), "inactive_file"), reading);
-  reading.Add(kMemoryPeak, {}, files.Number(limit.level + "/memory.peak"));
-  reading.Add(kMemorySwap, {}, files.Number(limit.level + "/memory.swap.current"));
-  const std::string_view events = files.Read(limit.level + "/memory.events");
-  for (const std::string_view event : {"high", "max", "oom", "oom_kill"}) AddEvent(event, NumberOf(events, event), reading);
-}
-
-void ReadLegacyMemory(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
-  const Limit limit = Lowest(levels, [&](const std::string& level) -> std::optional<double> {
-    const auto bytes = files.Number(level + "/memory.limit_in_bytes");
-    return bytes && *bytes < kNoLimit ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
-  });
-  if (limit.value) reading.Add(kMemoryLimit, {}, *limit.value);
-  const auto usage = files.Number(limit.level + "/memory.usage_in_bytes");
-  reading.Add(kMemoryUsage, {}, usage);
-  const std::string_view stat = files.Read(limit.level + "/memory.stat");
-  const auto inactive = NumberOf(stat, "total_inactive_file");
-  const auto swap = NumberOf(stat, "total_swap");
-  AddWorkingSet(usage, inactive, reading);
-  reading.Add(kMemorySwap, {}, swap);
-  reading.Add(kMemoryPeak, {}, files.Number(limit.level + "/memory.max_usage_in_bytes"));
-  AddEvent("max", files.Number(limit.level + "/memory.failcnt"), reading);
+  add_event("max", files.Number(level + "/memory.failcnt"));
   // A kill counts in the cgroup of the killed process alone, not in those above it.
   std::optional<uint64_t> kills;
-  for (const std::string& level : levels) {
-    const auto of_level = NumberOf(files.Read(level + "/memory.oom_control"), "oom_kill");
+  for (const std::string& each : levels) {
+    const auto of_level = NumberOf(files.Read(each, "/memory.oom_control"), "oom_kill");
     if (of_level) kills = kills.value_or(0) + *of_level;
   }
-  AddEvent("oom_kill", kills, reading);
+  add_event("oom_kill", kills);
 }
 
-std::optional<double> Cores(std::optional<uint64_t> quota, std::optional<uint64_t> period) {
-  if (!quota || !period || *period == 0) return std::nullopt;
-  return static_cast<double>(*quota) / static_cast<double>(*period);
-}
-
-// With the time for which the limit stopped the cgroup, which has another key and unit in each version.
-void AddCpuLimit(KernelFiles& files, const Limit& limit, std::string_view throttled_key, double unit, MachineReading& reading) {
-  if (limit.value) reading.Add(kCpuLimit, {}, *limit.value);
-  const std::string_view stat = files.Read(limit.level + "/cpu.stat");
+// Of the level with the lowest limit; without one, of the cgroup itself.
+void ReadCpuLimit(KernelFiles& files, const CgroupLevels& levels, bool is_v1, MachineReading& reading) {
+  const std::string* level = &levels.front();
+  std::optional<double> lowest;
+  for (const std::string& each : levels) {
+    std::string_view text = files.Read(each, is_v1 ? "/cpu.cfs_quota_us" : "/cpu.max");
+    const auto quota = LeadingNumber(NextWord(text));
+    const auto period = is_v1 ? files.Number(each + "/cpu.cfs_period_us") : LeadingNumber(NextWord(text));
+    if (!quota || period.value_or(0) == 0) continue;
+    const double cores = static_cast<double>(*quota) / static_cast<double>(*period);
+    if (lowest && *lowest <= cores) continue;
+    lowest = cores;
+    level = &each;
+  }
+  if (lowest) reading.Add(kCpuLimit, {}, *lowest);
+  const std::string_view stat = files.Read(*level, "/cpu.stat");
   reading.Add(kPeriods, {}, NumberOf(stat, "nr_periods"));
   reading.Add(kThrottledPeriods, {}, NumberOf(stat, "nr_throttled"));
-  reading.Add(kThrottled, {}, NumberOf(stat, throttled_key), unit);
-}
-
-void ReadCpu(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
-  reading.Add(kCpu, {}, NumberOf(files.Read(levels.front() + "/cpu.stat"), "usage_usec"), kMicro);
-  const Limit limit = Lowest(levels, [&](const std::string& level) {
-    std::string_view text = files.Read(level + "/cpu.max");
-    const auto quota = LeadingNumber(NextWord(text));
-    return Cores(quota, LeadingNumber(NextWord(text)));
-  });
-  AddCpuLimit(files, limit, "throttled_usec", kMicro, reading);
-}
-
-void ReadLegacyCpu(KernelFiles& files, const CgroupLevels& levels, MachineReading& reading) {
-  const Limit limit = Lowest(levels, [&](const std::string& level) {
-    return Cores(files.Number(level + "/cpu.cfs_quota_us"), files.Number(level + "/cpu.cfs_period_us"));
-  });
-  AddCpuLimit(files, limit, "throttled_time", kNano, reading);
+  reading.Add(kThrottled, {}, NumberOf(stat, is_v1 ? "throttled_time" : "throttled_usec"), is_v1 ? kNano : kMicro);
 }
 
 struct IoCounts {
@@ -160,7 +117,7 @@ void AddIo(const IoCounts& counts, MachineReading& reading) {
 }
 
 // A device on top of others (a volume, a RAID, a loop device, whose major number is 7) counts the same bytes again.
-bool IsStacked(const KernelFiles& files, std::string_view device) {
+bool IsStacked(KernelFiles& files, std::string_view device) {
   if (device.starts_with("7:")) return true;
   return !files.List("/sys/dev/block/" + std::string(device) + "/slaves").empty();
 }
@@ -248,18 +205,20 @@ void ReadCgroup(KernelFiles& files, const CgroupPaths& paths, MachineReading& re
   const CgroupLevels& cpu = paths.Of("cpu");
   const CgroupLevels& usage = paths.Of("cpuacct");
   const CgroupLevels& io = paths.Of("blkio");
-  if (!memory.empty()) ReadLegacyMemory(files, memory, reading);
-  if (!cpu.empty()) ReadLegacyCpu(files, cpu, reading);
+  const CgroupLevels& unified = paths.unified;
+  if (!memory.empty()) ReadMemory(files, memory, /*is_v1=*/true, reading);
+  if (!cpu.empty()) ReadCpuLimit(files, cpu, /*is_v1=*/true, reading);
   if (!usage.empty()) reading.Add(kCpu, {}, files.Number(usage.front() + "/cpuacct.usage"), kNano);
   if (!io.empty()) ReadLegacyIo(files, io.front(), reading);
-  if (paths.unified.empty()) return;
-  if (memory.empty()) ReadMemory(files, paths.unified, reading);
-  if (cpu.empty() && usage.empty()) ReadCpu(files, paths.unified, reading);
-  if (io.empty()) ReadIo(files, paths.unified.front(), reading);
+  if (unified.empty()) return;
+  if (memory.empty()) ReadMemory(files, unified, /*is_v1=*/false, reading);
+  if (io.empty()) ReadIo(files, unified.front(), reading);
+  if (!cpu.empty() || !usage.empty()) return;
+  reading.Add(kCpu, {}, NumberOf(files.Read(unified.front(), "/cpu.stat"), "usage_usec"), kMicro);
+  ReadCpuLimit(files, unified, /*is_v1=*/false, reading);
 }
 
 // A file has two lines, times in microseconds: "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" and "full ...".
-
 void ReadPressure(KernelFiles& files, const CgroupPaths& paths, MachineReading& reading) {
   for (const Resource& resource : kResources) {
     const std::string_view host = files.Read(std::string("/proc/pressure/") + resource.name);

@@ -5,7 +5,7 @@
 //   probe.Await(100ms);                 // most answer at once
 //   probe.Read(now, reading);           // without an answer for 5 s: only persia_filesystem_device_error, with 1
 //
-// A probe may be destroyed while its thread hangs (base/thread.h).
+// A probe may be destroyed while its thread hangs (kernel/background_call.h).
 // Thread safety: none.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include <string>
 
 #include "base/mutex.h"
-#include "base/thread.h"
+#include "kernel/background_call.h"
 #include "machine/machine_reading.h"
 
 namespace persia::agent {

@@ -1,10 +1,7 @@
 #include "machine/machine_reader.h"
 
 #include <optional>
-#include <system_error>
 #include <utility>
-
-#include "base/thread.h"
 
 namespace persia::agent {
 namespace {
@@ -18,21 +15,17 @@ MachineReader::MachineReader(Read read, std::chrono::milliseconds interval) {
     const MutexLock lock(shared_->mutex);
     shared_->interval = interval;
   }
-  try {
-    StartThread("machine", [shared = shared_, read = std::move(read)] { Run(*shared, read); }).detach();
-    running_ = true;
-  } catch (const std::system_error&) {
-    // The values are absent.
-  }
+  // If the system has no thread, the values are absent.
+  thread_.Start([shared = shared_, read = std::move(read)] { Run(*shared, read); });
 }
 
 MachineReader::~MachineReader() {
-  const auto deadline = std::chrono::steady_clock::now() + kShutdownPatience;
-  const MutexLock lock(shared_->mutex);
-  shared_->stopping = true;
-  shared_->changed.NotifyAll();
-  while (running_ && !shared_->ended && std::chrono::steady_clock::now() < deadline)
-    shared_->changed.WaitUntil(shared_->mutex, deadline);
+  {
+    const MutexLock lock(shared_->mutex);
+    shared_->stopping = true;
+    shared_->changed.NotifyAll();
+  }
+  thread_.Await(kShutdownPatience);
 }
 
 void MachineReader::Watch(std::vector<WatchedProcess> processes) {
@@ -62,10 +55,7 @@ std::optional<std::vector<WatchedProcess>> MachineReader::Await(Shared& shared, 
     shared.changed.WaitUntil(shared.mutex, due);
   }
   shared.wanted = false;
-  if (!shared.stopping) return shared.processes;
-  shared.ended = true;
-  shared.changed.NotifyAll();
-  return std::nullopt;
+  return shared.stopping ? std::nullopt : std::optional(shared.processes);
 }
 
 void MachineReader::Run(Shared& shared, const Read& read) {

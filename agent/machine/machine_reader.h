@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "kernel/background_call.h"
 #include "machine/machine_sources.h"
 
 namespace persia::agent {
@@ -44,7 +45,6 @@ class MachineReader {
     Mutex mutex;
     CondVar changed;
     bool stopping PERSIA_GUARDED_BY(mutex) = false;
-    bool ended PERSIA_GUARDED_BY(mutex) = false;
     bool wanted PERSIA_GUARDED_BY(mutex) = false;
     std::chrono::milliseconds interval PERSIA_GUARDED_BY(mutex){0};
     std::vector<WatchedProcess> processes PERSIA_GUARDED_BY(mutex);
@@ -55,7 +55,7 @@ class MachineReader {
   static void Run(Shared& shared, const Read& read);
 
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-  bool running_ = false;
+  BackgroundCall thread_{"machine"};
 };
 
 // Reads all sources.

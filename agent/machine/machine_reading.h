@@ -1,7 +1,10 @@
-// The values that the sources of this folder read, before they have a layout.
+// The sources of this folder, and the values that they read, before these have a layout.
 //
 //   constexpr MachineFamily kFree{"persia_filesystem_avail_bytes", MetricType::kGauge, "..."};
 //   reading.Add(kFree, {{"use", "state"}}, 12.0);
+//   ReadCgroup(files, paths, reading);
+//
+// Values that the kernel does not have are left out.
 //
 // Thread safety: none.
 #pragma once
@@ -16,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/cgroups.h"
 #include "model/rows.h"
 
 namespace persia::agent {
@@ -54,5 +58,22 @@ class MachineReading {
  private:
   std::vector<Series> series_;
 };
+
+// `persia_cgroup_*`: memory, processor time and disk traffic of the job's cgroup, of v2 or v1.
+//
+// A cgroup also has the limits of the cgroups above it, and the lowest limit counts. Memory in use, peak and throttling are
+// those of the cgroup with that limit, because all cgroups below it share the limit.
+void ReadCgroup(KernelFiles& files, const CgroupPaths& paths, MachineReading& reading);
+// `persia_pressure_*`: for how long processes waited for processors, memory and disks (PSI), of the host and of the job's
+// cgroup.
+void ReadPressure(KernelFiles& files, const CgroupPaths& paths, MachineReading& reading);
+// `persia_network_*`: the interfaces of the job's network namespace, and TCP's retransmissions in it. `process`: a pid in that
+// namespace, or "self".
+//
+// Left out: the loopback, the ends of other containers' interfaces and bridges between them (by the names that container
+// runtimes give them), interfaces that never received a byte, and all but the first 16.
+void ReadNetwork(KernelFiles& files, const std::string& process, MachineReading& reading);
+// `persia_infiniband_*`: the ports of the host's InfiniBand and RoCE adapters, at most 32 of them.
+void ReadInfiniband(KernelFiles& files, MachineReading& reading);
 
 }  // namespace persia::agent

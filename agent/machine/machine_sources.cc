@@ -4,9 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "machine/cgroup_metrics.h"
-#include "machine/network_metrics.h"
-
 namespace persia::agent {
 namespace {
 
@@ -31,7 +28,7 @@ MachineSources::MachineSources(Options options)
     : options_(std::move(options)),
       files_(options_.root),
       proc_(options_.root + "/proc"),
-      details_(files_, proc_),
+      details_(proc_),
       shm_("shm", options_.statvfs),
       state_("state", options_.statvfs),
       working_directory_("working_directory", options_.statvfs) {}
@@ -70,8 +67,8 @@ void MachineSources::Follow(std::span<const WatchedProcess> processes) {
   const auto first = std::ranges::find_if(processes, is_there);
   if (first != processes.end()) return FollowWorker(*first);
   if (!subject_.worker) {
-    subject_.cgroup = FindCgroup(files_, "self");
-    subject_.working_directory = files_.Link("/proc/self/cwd");
+    subject_.cgroup = FindCgroup(files_, proc_.Read("self", "/cgroup"));
+    subject_.working_directory = proc_.Link("self", "/cwd");
     return;
   }
   // It has ended: its pid may be that of another process now.
@@ -84,21 +81,21 @@ void MachineSources::Follow(std::span<const WatchedProcess> processes) {
 void MachineSources::FollowWorker(const WatchedProcess& worker) {
   const std::string pid = std::to_string(worker.pid);
   const bool shares_mounts = SharesNamespace(pid, "mnt");
-  std::string membership(files_.Read("/proc/" + pid + "/cgroup"));
+  std::string membership(proc_.Read(pid, "/cgroup"));
   const bool is_known = worker == subject_.worker && membership == subject_.membership && !subject_.cgroup.empty();
   Subject subject{.worker = worker,
-                  .membership = std::move(membership),
-                  .cgroup = is_known ? subject_.cgroup : FindCgroup(files_, pid),
+                  .membership = membership,
+                  .cgroup = is_known ? subject_.cgroup : FindCgroup(files_, membership),
                   .network = SharesNamespace(pid, "net") ? "self" : pid,
                   .shm = shares_mounts ? "/dev/shm" : "/proc/" + pid + "/root/dev/shm",
-                  .working_directory = shares_mounts ? files_.Link("/proc/" + pid + "/cwd") : "/proc/" + pid + "/cwd"};
+                  .working_directory = shares_mounts ? proc_.Link(pid, "/cwd") : "/proc/" + pid + "/cwd"};
   if (proc_.StatOf(worker)) subject_ = std::move(subject);
 }
 
-bool MachineSources::SharesNamespace(const std::string& pid, const char* kind) const {
-  const auto own = files_.Inode(std::string("/proc/self/ns/") + kind);
+bool MachineSources::SharesNamespace(const std::string& pid, std::string_view kind) {
+  const auto own = proc_.Inode("self/ns/", kind);
   // The namespace of another user's process cannot be read: most likely it is the agent's.
-  return files_.Inode("/proc/" + pid + "/ns/" + kind).value_or(own.value_or(0)) == own.value_or(0);
+  return proc_.Inode(pid + "/ns/", kind).value_or(own.value_or(0)) == own.value_or(0);
 }
 
 void MachineSources::ReadFilesystems(TimePoint now, MachineReading& reading) {

@@ -12,11 +12,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "files/proc_reader.h"
+#include "kernel/cgroups.h"
+#include "kernel/proc_reader.h"
 #include "machine/filesystem_probe.h"
-#include "machine/kernel_files.h"
 #include "machine/machine_reading.h"
 #include "machine/worker_details.h"
 
@@ -57,11 +58,11 @@ class MachineSources {
 
   void Follow(std::span<const WatchedProcess> processes);
   void FollowWorker(const WatchedProcess& worker);
-  [[nodiscard]] bool SharesNamespace(const std::string& pid, const char* kind) const;
+  bool SharesNamespace(const std::string& pid, std::string_view kind);
   void ReadFilesystems(TimePoint now, MachineReading& reading);
 
   const Options options_;
-  KernelFiles files_;
+  KernelFiles files_;  // of the whole machine
   ProcReader proc_;
   WorkerDetails details_;
   Subject subject_;

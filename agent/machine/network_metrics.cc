@@ -1,8 +1,6 @@
 // /proc/<pid>/net/dev has two lines of headings, then for each interface "name:" and 16 numbers: received bytes, packets,
 // errors, drops and four more, then the same of what was sent. /proc/<pid>/net/snmp has for each protocol a line of names and a
 // line of numbers: "Tcp: RtoAlgorithm ...", "Tcp: 1 ...".
-#include "machine/network_metrics.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -10,7 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "files/kernel_text.h"
+#include "kernel/kernel_text.h"
+#include "machine/machine_reading.h"
 
 namespace persia::agent {
 namespace {
@@ -123,7 +122,6 @@ void ReadNetwork(KernelFiles& files, const std::string& process, MachineReading&
 // /sys/class/infiniband/<device>/ports/<port>/ has `state` ("4: ACTIVE"), `rate` ("100 Gb/sec (4X EDR)") and a file for each of
 // its `counters`. The kernel's Documentation/ABI/stable/sysfs-class-infiniband explains them; data is counted in words of 4
 // bytes.
-
 void ReadInfiniband(KernelFiles& files, MachineReading& reading) {
   const std::string root = "/sys/class/infiniband";
   size_t ports = 0;

@@ -1,5 +1,4 @@
 // /proc/<pid>/status has lines "VmSwap:     12 kB", "voluntary_ctxt_switches:  34"; the switches are those of the main thread.
-// /proc/<pid>/limits has a line "Max open files  <soft>  <hard>  files".
 // /proc/<pid>/smaps_rollup has a line "Pss:  1234 kB".
 #include "machine/worker_details.h"
 
@@ -9,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "files/kernel_text.h"
+#include "kernel/kernel_text.h"
 
 namespace persia::agent {
 namespace {
@@ -25,15 +24,15 @@ std::optional<uint64_t> Bytes(std::optional<uint64_t> kibibytes) {
 void WorkerDetails::Read(std::span<const WatchedProcess> processes, TimePoint now) {
   Values values;
   for (const WatchedProcess& process : processes) {
-    const std::string directory = "/proc/" + std::to_string(process.pid) + "/";
+    const std::string pid = std::to_string(process.pid);
     WorkerDetail detail;
     const auto former = values_.find(process);
     if (former != values_.end()) detail.proportional_bytes = former->second.proportional_bytes;
-    const std::string_view status = files_.Read(directory + "status");
+    const std::string_view status = proc_.Read(pid, "/status");
     detail.swapped_bytes = Bytes(NumberOf(status, "VmSwap"));
     detail.voluntary_switches = NumberOf(status, "voluntary_ctxt_switches");
     detail.involuntary_switches = NumberOf(status, "nonvoluntary_ctxt_switches");
-    detail.max_fds = NumberOf(files_.Read(directory + "limits"), "Max open files");
+    detail.max_fds = proc_.Limits(pid).open_files;
     // Checked after the reads: a process that is still there was there before, too.
     if (proc_.StatOf(process)) values.emplace(process, detail);
   }
@@ -60,9 +59,9 @@ void WorkerDetails::ReadMemory(std::span<const WatchedProcess> processes, TimePo
     if (memory_budget_.count() <= 0) return;
     const TimePoint began = clock_();
     const std::string pid = std::to_string(process.pid);
-    auto bytes = Bytes(NumberOf(files_.Read("/proc/" + pid + "/smaps_rollup"), "Pss"));
+    auto bytes = Bytes(NumberOf(proc_.Read(pid, "/smaps_rollup"), "Pss"));
     if (const std::string other = bytes ? "" : proc_.OtherThreadOf(pid); !other.empty())
-      bytes = Bytes(NumberOf(files_.Read("/proc/" + other + "/smaps_rollup"), "Pss"));
+      bytes = Bytes(NumberOf(proc_.Read(other, "/smaps_rollup"), "Pss"));
     if (proc_.StatOf(process)) values_.at(process).proportional_bytes = bytes;
     memory_read_[process] = now;
     memory_budget_ -= clock_() - began;

@@ -16,8 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "files/proc_reader.h"
-#include "machine/kernel_files.h"
+#include "kernel/proc_reader.h"
 
 namespace persia::agent {
 
@@ -47,8 +46,8 @@ class WorkerDetails {
   static constexpr double kMemoryShare = 0.01;
 
   // `clock` measures what a reading costs.
-  WorkerDetails(KernelFiles& files, ProcReader& proc, std::function<TimePoint()> clock = std::chrono::steady_clock::now)
-      : files_(files), proc_(proc), clock_(std::move(clock)) {}
+  explicit WorkerDetails(ProcReader& proc, std::function<TimePoint()> clock = std::chrono::steady_clock::now)
+      : proc_(proc), clock_(std::move(clock)) {}
 
   // Reads the values of these processes; forgets all others. Processes that /proc does not have are left out.
   void Read(std::span<const WatchedProcess> processes, TimePoint now);
@@ -57,7 +56,6 @@ class WorkerDetails {
  private:
   void ReadMemory(std::span<const WatchedProcess> processes, TimePoint now);
 
-  KernelFiles& files_;
   ProcReader& proc_;
   const std::function<TimePoint()> clock_;
   Values values_;

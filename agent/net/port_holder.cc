@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "base/text.h"
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 
 namespace persia::agent {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "own/registration.h"
 #include "own/registry_source.h"
 #include "segment_format.h"

@@ -1,4 +1,3 @@
-// /proc/self/limits has a line "Max open files  <soft>  <hard>  files".
 #include "own/self_process.h"
 
 #include <algorithm>
@@ -21,24 +20,15 @@ constexpr Rows::Family kStartTime{"process_start_time_seconds", MetricType::kGau
                                   "When the agent started, in seconds since 1970."};
 constexpr Rows::Family kVirtual{"process_virtual_memory_bytes", MetricType::kGauge, "Virtual memory of the agent."};
 
-double SoftMaxFds(std::string_view limits) {
-  std::string_view words = ProcLine(limits, "Max open files");
-  words.remove_prefix(std::min(words.find_first_not_of(' '), words.size()));
-  double number = kAbsentValue;
-  std::from_chars(words.data(), words.data() + words.size(), number);
-  return number;
-}
-
 }  // namespace
 
 std::shared_ptr<const Snapshot> SelfProcess::Collect() {
   const auto stat = proc_.Stat("self");
   const auto memory = proc_.Memory("self");
-  const auto open_fds = proc_.OpenFds("self");
   rows_.On(identity_);
   rows_.Add(kCpu, stat ? stat->cpu_seconds : kAbsentValue);
-  rows_.Add(kMaxFds, SoftMaxFds(proc_.Read("self/limits")));
-  rows_.Add(kOpenFds, open_fds ? static_cast<double>(*open_fds) : kAbsentValue);
+  rows_.Add(kMaxFds, proc_.Limits("self").open_files);
+  rows_.Add(kOpenFds, proc_.OpenFds("self"));
   rows_.Add(kResident, memory ? memory->resident_bytes : kAbsentValue);
   rows_.Add(kStartTime, stat ? proc_.UnixTime(stat->start_ticks) : std::nullopt);
   rows_.Add(kVirtual, memory ? memory->virtual_bytes : kAbsentValue);

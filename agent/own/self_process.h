@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "model/rows.h"
 
 namespace persia::agent {

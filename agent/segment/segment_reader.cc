@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 
 namespace persia::agent {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "ledger/retired_processes.h"
 #include "segment/segment_reader.h"
 #include "workers/exit_reasons.h"

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "base/owned_fd.h"
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 
 namespace persia::agent {
 

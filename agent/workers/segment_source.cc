@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "workers/last_events.h"
 #include "workers/rank_processes.h"
 

@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "files/proc_reader.h"
 #include "health/hang_judge.h"
+#include "kernel/proc_reader.h"
 #include "model/rows.h"
 #include "model/worker_process.h"
 

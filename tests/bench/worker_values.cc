@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "files/proc_reader.h"
 #include "gpu/gpu_watch.h"
+#include "kernel/proc_reader.h"
 #include "machine/machine_sources.h"
 #include "workers/worker_metrics.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/encoding.h"
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 
 namespace persia::agent::model {
 namespace {

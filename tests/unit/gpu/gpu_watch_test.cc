@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "captured_log.h"
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "temporary_directory.h"
 
 namespace persia::agent {

@@ -5,14 +5,13 @@
 #include <string>
 
 #include "fake_machine.h"
-#include "machine/cgroup_metrics.h"
-#include "machine/kernel_files.h"
+#include "kernel/cgroups.h"
+#include "machine/machine_reading.h"
 
 namespace persia::agent {
 namespace {
 
 using ::testing::Contains;
-using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::Not;
@@ -33,13 +32,9 @@ class CgroupTest : public ::testing::Test {
     machine_.Write(path + "/cgroup.procs", "");
     for (const auto& [name, text] : files) machine_.Write(path + "/" + name, text);
   }
-  CgroupPaths Find() {
-    KernelFiles files(machine_.root());
-    return FindCgroup(files, "7");
-  }
   std::map<std::string, double> Values() {
     KernelFiles files(machine_.root());
-    const CgroupPaths paths = FindCgroup(files, "7");
+    const CgroupPaths paths = FindCgroup(files, files.Read("/proc/7/cgroup"));
     MachineReading reading;
     ReadCgroup(files, paths, reading);
     ReadPressure(files, paths, reading);
@@ -49,46 +44,6 @@ class CgroupTest : public ::testing::Test {
   static constexpr const char* kUnified = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
   FakeMachine machine_;
 };
-
-TEST_F(CgroupTest, LevelsGoFromTheProcessUpToTheTopWithoutTheRoot) {
-  machine_.Write("/proc/7/cgroup", "0::/job.slice/rank\n");
-  machine_.Write("/sys/fs/cgroup/cgroup.procs", "");
-  Group("/sys/fs/cgroup/job.slice", {});
-  Group("/sys/fs/cgroup/job.slice/rank", {});
-  EXPECT_THAT(Find().unified, ElementsAre("/sys/fs/cgroup/job.slice/rank", "/sys/fs/cgroup/job.slice"));
-  EXPECT_THAT(Find().legacy, IsEmpty());
-  machine_.Write("/proc/7/cgroup", "0::/\n");
-  EXPECT_TRUE(Find().empty()) << "the root has the values of the whole machine";
-}
-
-TEST_F(CgroupTest, InACgroupNamespaceTheTopIsTheContainersCgroup) {
-  machine_.Write("/proc/7/cgroup", "0::/\n");
-  Group("/sys/fs/cgroup", {});
-  EXPECT_THAT(Find().unified, ElementsAre("/sys/fs/cgroup"));
-  machine_.Write("/proc/7/cgroup", "0::/../other\n");
-  EXPECT_TRUE(Find().empty()) << "a process of another container";
-}
-
-TEST_F(CgroupTest, APathBelowTheMountedDirectoryOfVersionOne) {
-  machine_.Write("/proc/self/mountinfo",
-                 "35 31 0:32 /docker/ab /sys/fs/cgroup/memory\\040v1 ro - cgroup cgroup rw,memory\n"
-                 "36 31 0:33 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n");
-  machine_.Write("/proc/7/cgroup",
-                 "4:memory:/docker/ab/rank\n3:cpu,cpuacct:/docker/ab\n2:blkio:/\n1:name=systemd:/x\nbroken\n");
-  LegacyGroup("/sys/fs/cgroup/memory v1", {});
-  LegacyGroup("/sys/fs/cgroup/memory v1/rank", {});
-  LegacyGroup("/sys/fs/cgroup/cpu,cpuacct/docker/ab", {});
-  LegacyGroup("/sys/fs/cgroup/cpu,cpuacct", {{"release_agent", ""}});
-  const CgroupPaths paths = Find();
-  EXPECT_THAT(paths.Of("memory"), ElementsAre("/sys/fs/cgroup/memory v1/rank", "/sys/fs/cgroup/memory v1"));
-  EXPECT_THAT(paths.Of("cpu"), ElementsAre("/sys/fs/cgroup/cpu,cpuacct/docker/ab"));
-  EXPECT_EQ(paths.Of("cpuacct"), paths.Of("cpu"));
-  EXPECT_THAT(paths.Of("blkio"), IsEmpty());
-  machine_.Write("/proc/7/cgroup", "4:memory:/docker/ab/gone\n");
-  EXPECT_TRUE(Find().empty()) << "that of the container is another one";
-  machine_.Write("/proc/7/cgroup", "4:memory:/docker/abc\n");
-  EXPECT_TRUE(Find().empty()) << "/docker/abc is not below /docker/ab";
-}
 
 TEST_F(CgroupTest, VersionTwoHasAllValues) {
   machine_.Write("/proc/7/cgroup", "0::/job\n");
@@ -189,8 +144,6 @@ TEST_F(CgroupTest, DamagedFilesGiveNothing) {
   machine_.Write("/proc/7/cgroup", "0::/job\n");
   Group("/sys/fs/cgroup/job", {{"memory.max", ""}, {"memory.current", "x"}, {"cpu.max", "100 0"}, {"cpu.stat", "usage_usec"}});
   EXPECT_THAT(Values(), IsEmpty());
-  machine_.Write("/proc/7/cgroup", "0::job\n0:::\n");
-  EXPECT_TRUE(Find().empty());
 }
 
 }  // namespace

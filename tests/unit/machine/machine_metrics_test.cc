@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "fake_machine.h"
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 
 namespace persia::agent {
 namespace {

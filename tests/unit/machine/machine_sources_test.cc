@@ -15,7 +15,6 @@
 
 #include "base/mutex.h"
 #include "fake_machine.h"
-#include "machine/network_metrics.h"
 
 namespace persia::agent {
 namespace {

@@ -29,9 +29,8 @@ WatchedProcess TestProcess() {
 const WorkerDetails::TimePoint kFirst{seconds(100)};
 
 TEST(WorkerDetailsTest, ShowsARealProcess) {
-  KernelFiles files("");
   ProcReader proc;
-  WorkerDetails details(files, proc);
+  WorkerDetails details(proc);
   const WatchedProcess self = TestProcess();
   details.Read(std::vector{self}, kFirst);
   const WorkerDetail& detail = details.values().at(self);
@@ -44,9 +43,8 @@ TEST(WorkerDetailsTest, ShowsARealProcess) {
 }
 
 TEST(WorkerDetailsTest, OnlyTheSameProcessIsShown) {
-  KernelFiles files("");
   ProcReader proc;
-  WorkerDetails details(files, proc);
+  WorkerDetails details(proc);
   std::vector<WatchedProcess> others(4, TestProcess());
   others[0].start_ticks += 1;
   others[1].pid_namespace += 1;
@@ -76,9 +74,8 @@ class FakeProcessesTest : public ::testing::Test {
   }
 
   FakeMachine machine_;
-  KernelFiles files_{machine_.root()};
   ProcReader proc_{machine_.root() + "/proc"};
-  WorkerDetails details_{files_, proc_, [] { return kFirst; }};  // a reading takes no time
+  WorkerDetails details_{proc_, [] { return kFirst; }};  // a reading takes no time
 };
 
 TEST_F(FakeProcessesTest, TextIsParsed) {
@@ -105,7 +102,7 @@ TEST_F(FakeProcessesTest, ProportionalMemoryIsReadOnceAMinute) {
 TEST_F(FakeProcessesTest, ProportionalMemoryTakesAtMostOneHundredthOfTheTime) {
   // Each reading takes a second.
   auto time = kFirst;
-  WorkerDetails details(files_, proc_, [&] { return time += std::chrono::milliseconds(500); });
+  WorkerDetails details(proc_, [&] { return time += std::chrono::milliseconds(500); });
   std::vector<WatchedProcess> processes;
   for (uint32_t pid = 1; pid <= 4; ++pid) processes.push_back(Add(pid));
   const auto known = [&](seconds after) {

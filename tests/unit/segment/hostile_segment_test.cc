@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/owned_fd.h"
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "segment/segment_reader_test.h"
 #include "temporary_directory.h"
 

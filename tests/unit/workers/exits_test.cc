@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "ledger/retired_test.h"
 #include "persia/metrics/internal/process.h"
 #include "persia/metrics/metrics.h"

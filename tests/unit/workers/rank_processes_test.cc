@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "ledger/retired_test.h"
 #include "workers/exit_reasons.h"
 

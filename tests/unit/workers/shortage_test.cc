@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "ledger/retired_test.h"
 #include "workers/exit_reasons.h"
 

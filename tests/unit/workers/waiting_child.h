@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "files/proc_reader.h"
+#include "kernel/proc_reader.h"
 #include "workers/worker_metrics.h"
 
 namespace persia::agent {

@@ -26,6 +26,8 @@
 #include <vector>
 
 #include "file_tree.h"
+#include "kernel/kernel_text.h"
+#include "kernel/proc_reader.h"
 #include "waiting_child.h"
 #include "workers/exit_reasons.h"
 
@@ -44,10 +46,6 @@ using ::testing::Pair;
 using ::testing::StartsWith;
 
 const Identity kServer{"dlrm", {{"instance", "rep_1"}, {"role", "server"}}};
-
-std::string ProcField(uint32_t pid, const std::string& file, const std::string& label) {
-  return std::string(ProcLine(ProcReader().Read(std::to_string(pid), "/" + file), label));
-}
 
 bool CountsDiskWait() { return !ProcReader().Read("sys/kernel/task_delayacct").starts_with('0'); }
 
@@ -140,8 +138,9 @@ TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
   EXPECT_GE(of("minor_page_faults_total"), Child::kTouchedBytes / sysconf(_SC_PAGESIZE) / 2);
   EXPECT_GE(of("major_page_faults_total"), 0);
   EXPECT_THAT(of("run_queue_wait_seconds_total"), AllOf(Ge(0), Le(60)));
-  EXPECT_EQ(of("read_bytes_total"), std::stod(ProcField(processes_[0].pid, "io", "\nread_bytes: ")));
-  EXPECT_EQ(of("write_bytes_total"), std::stod(ProcField(processes_[0].pid, "io", "\nwrite_bytes: ")));
+  const std::string io(ProcReader().Read(std::to_string(processes_[0].pid), "/io"));
+  EXPECT_EQ(of("read_bytes_total"), NumberOf(io, "read_bytes").value());
+  EXPECT_EQ(of("write_bytes_total"), NumberOf(io, "write_bytes").value());
   EXPECT_EQ(shown.contains("persia_process_io_wait_seconds_total{trainer,process=3}"), CountsDiskWait());
   EXPECT_EQ(shown.size(), 17U + (CountsDiskWait() ? 1 : 0));
 }

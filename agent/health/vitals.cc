@@ -1,0 +1,195 @@
+#include "health/vitals.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "base/mutex.h"
+#include "model/exit_reason.h"
+
+namespace persia::agent {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kTrend(60);
+constexpr seconds kSlowInterval(30);
+// How long a collection waits for other filesystems at a death.
+constexpr std::chrono::milliseconds kAnswerPatience(500);
+// The source of the count of all kills of the host.
+const std::string kHost = "host";
+
+template <class Process>
+auto KeyOf(const Process& process) {
+  return std::tuple(process.pid_namespace, process.pid, process.start_ticks);
+}
+
+// The cgroup that counts the kills; empty: none that is visible.
+std::string CountingOf(const CgroupLevels& levels) { return levels.empty() ? "" : levels.front(); }
+
+// Whether the kernel may have killed a process with this exit for lack of memory.
+bool MayBeKill(const std::string& exit) {
+  return exit.empty() || exit == "SIGKILL" || exit == "exit_137" || exit == kUnknownEnd;
+}
+
+}  // namespace
+
+Vitals::Vitals(Options options)
+    : cgroups_(options.root),
+      filesystems_(options.root + "/proc", std::move(options.free_ratio)),
+      stacks_(std::move(options.directory)),
+      proc_(options.root + "/proc"),
+      own_namespace_(proc_.PidNamespace("self")),
+      own_cgroup_(CountingOf(cgroups_.Of("self"))) {
+  NoteKills(TimePoint());
+}
+
+// Of the host, the agent's own cgroup, and those of all processes.
+void Vitals::NoteKills(TimePoint now) {
+  if (const auto count = cgroups_.KillsOfHost()) kills_.Note(kHost, *count, now);
+  std::set<std::string> noted{""};
+  const auto note = [&](const std::string& cgroup) {
+    if (!noted.insert(cgroup).second) return;
+    if (const auto count = cgroups_.Kills(cgroup)) kills_.Note(cgroup, *count, now);
+  };
+  note(own_cgroup_);
+  for (const auto& [key, sample] : samples_) note(sample.cgroup);
+}
+
+bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
+  // A process that ended before it was seen: most are in the agent's own cgroup. If a cgroup is not visible, the host decides.
+  const std::string& cgroup = sample != nullptr ? sample->cgroup : own_cgroup_;
+  const bool is_counted = !cgroup.empty() && cgroups_.Kills(cgroup).has_value();
+  end.about.kills_are_known = is_counted || kills_.IsKnown(kHost);
+  if (!MayBeKill(end.exit)) return false;
+  if (kills_.Take(cgroup, now)) {
+    kills_.Take(kHost, now);  // which counts it, too
+    if (sample != nullptr && sample->limit) {
+      end.about.memory_limit = sample->limit->bytes;
+      end.about.memory_cgroup = sample->limit->level;
+    }
+    return true;
+  }
+  // Its cgroup was removed with it, or its count was not read before the end.
+  return (sample == nullptr || !is_counted) && kills_.Take(kHost, now);
+}
+
+void Vitals::Describe(std::vector<ProcessEnd>& ends, TimePoint now) {
+  if (ends.empty()) return;
+  NoteKills(now);
+  std::vector<std::string> full;
+  const auto may_be_full = [](const ProcessEnd& end) { return end.exit.empty() || end.exit == "SIGBUS"; };
+  if (std::ranges::any_of(ends, may_be_full)) {
+    full = filesystems_.Find();  // in the collection before
+    filesystems_.Ask();
+    filesystems_.Await(kAnswerPatience);
+    for (const std::string& now_full : filesystems_.Find())
+      if (std::ranges::find(full, now_full) == full.end()) full.push_back(now_full);
+  }
+  for (ProcessEnd& end : ends) {
+    Circumstances& about = end.about;
+    if (const Sample* const sample = SampleOf(end)) about = sample->about;
+    if (may_be_full(end)) about.full_filesystems = full;
+    about.stacks = stacks_.Read(end.pid, end.start_ticks);
+    stacks_.Remove(end.pid, end.start_ticks);
+  }
+  ReadStderr(ends);
+  // If there are fewer kills than processes that they may explain, those with the most memory were killed.
+  std::vector<ProcessEnd*> by_memory;
+  for (ProcessEnd& end : ends) by_memory.push_back(&end);
+  std::ranges::stable_sort(by_memory, std::greater(), [](const ProcessEnd* end) { return end->about.resident.value_or(0); });
+  for (ProcessEnd* end : by_memory) end->about.killed_for_memory = TakeKill(SampleOf(*end), *end, now);
+}
+
+const Vitals::Sample* Vitals::SampleOf(const ProcessEnd& end) const {
+  const auto found = samples_.find(KeyOf(end));
+  return found == samples_.end() ? nullptr : &found->second;
+}
+
+void Vitals::ReadStderr(std::vector<ProcessEnd>& ends) {
+  std::vector<std::pair<size_t, StderrFile>> files;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const Sample* const sample = SampleOf(ends[i]);
+    if (stderr_lines_ > 0 && sample != nullptr && sample->stderr_file) files.emplace_back(i, *sample->stderr_file);
+  }
+  if (files.empty()) return;
+  struct Answers {
+    Mutex mutex;
+    std::map<size_t, std::vector<std::string>> lines PERSIA_GUARDED_BY(mutex);
+  };
+  const auto answers = std::make_shared<Answers>();
+  const bool began = stderr_call_.Start([files, answers, count = stderr_lines_] {
+    for (const auto& [end, file] : files) {
+      std::vector<std::string> lines = file.LastLines(count);
+      const MutexLock lock(answers->mutex);
+      answers->lines.emplace(end, std::move(lines));
+    }
+  });
+  if (!began) return;
+  stderr_call_.Await(kAnswerPatience);
+  const MutexLock lock(answers->mutex);
+  for (auto& [end, lines] : answers->lines) ends[end].about.stderr_lines = std::move(lines);
+}
+
+void Vitals::Look(std::span<const WorkerProcess> processes, TimePoint now) {
+  ++looks_;
+  cgroups_.Forget();
+  for (const WorkerProcess& process : processes) {
+    if (!process.alive || process.pid_namespace == 0 || process.pid_namespace != own_namespace_) continue;
+    Sample& sample = samples_[KeyOf(process)];
+    sample.look = looks_;
+    Measure(std::to_string(process.pid), process.start_ticks, sample, now);
+  }
+  std::erase_if(samples_, [&](const auto& sample) { return sample.second.look != looks_; });
+  NoteKills(now);  // of new cgroups, from which their kills are counted
+  kills_.DropBefore(now - 2 * MemoryKills::kPatience);
+  filesystems_.Ask();  // for the ends of the next collection
+}
+
+void Vitals::Measure(const std::string& pid, uint64_t start_ticks, Sample& sample, TimePoint now) {
+  const auto stat = proc_.Stat(pid);
+  if (!stat || stat->start_ticks != start_ticks) return;
+  Circumstances& about = sample.about;
+  about.cpu_seconds = static_cast<uint64_t>(stat->cpu_seconds);
+  about.open_files = proc_.OpenFds(pid);
+  const auto memory = proc_.Memory(pid);
+  if (memory && memory->resident_bytes > 0) {  // 0: it is ending
+    about.resident = static_cast<uint64_t>(memory->resident_bytes);
+    sample.resident.emplace_back(now, *about.resident);
+    while (now - sample.resident.front().first > kTrend) sample.resident.pop_front();
+    about.resident_before = sample.resident.front().second;
+  }
+  if (sample.slow_read && now - *sample.slow_read < kSlowInterval) return;
+  sample.slow_read = now;
+  sample.stderr_file = stderr_lines_ > 0 ? StderrFile::Of(proc_, pid) : std::nullopt;
+  const ProcLimits limits = proc_.Limits(pid);
+  about.max_open_files = limits.open_files;
+  about.max_file_bytes = limits.file_bytes;
+  about.max_cpu_seconds = limits.cpu_seconds;
+  about.max_address_space = limits.address_space;
+  if (const auto score = proc_.Number(pid + "/oom_score")) about.oom_score = static_cast<int>(*score);
+  const CgroupLevels& levels = cgroups_.Of(pid);
+  sample.cgroup = CountingOf(levels);
+  sample.limit = cgroups_.LimitOf(levels);
+}
+
+void Vitals::AskForStacks(const WorkerProcess& process) {
+  const auto found = samples_.find(KeyOf(process));
+  if (found == samples_.end() || std::exchange(found->second.was_asked, true)) return;
+  found->second.awaits_stacks = stacks_.Ask(process.pid, process.start_ticks);
+}
+
+void Vitals::EndHang(const WorkerProcess& process) {
+  if (const auto found = samples_.find(KeyOf(process)); found != samples_.end()) found->second.was_asked = false;
+}
+
+std::string Vitals::TakeStacks(const WorkerProcess& process) {
+  const auto found = samples_.find(KeyOf(process));
+  if (found == samples_.end() || !found->second.awaits_stacks) return "";
+  std::string text = stacks_.Read(process.pid, process.start_ticks);
+  if (!text.empty()) found->second.awaits_stacks = false;
+  return text;
+}
+
+}  // namespace persia::agent

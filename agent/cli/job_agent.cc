@@ -21,8 +21,8 @@
 #include "exposure/identities.h"
 #include "files/durable_file.h"
 #include "health/phrases.h"
-#include "summary/kept_reports.h"
-#include "summary/summary_text.h"
+#include "health/summary_text.h"
+#include "web/kept_reports.h"
 
 namespace persia::agent {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "files/small_file.h"
-#include "summary/run_summary.h"
-#include "summary/summary_text.h"
+#include "health/run_summary.h"
+#include "health/summary_text.h"
 
 namespace persia::agent {
 namespace {

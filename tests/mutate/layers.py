@@ -19,7 +19,6 @@ CONTRACT = {
     "merge": "test_short_processes test_mixed_job test_retire",
     "ledger": "test_short_processes test_survival test_retire",
     "health": "test_worker_metrics test_deaths test_stacks test_goodput test_run_mode test_each_death test_page_waits test_stragglers",
-    "summary": "test_goodput",
     "gpu": "test_gpu",
     "workers": "test_short_processes test_worker_metrics test_limits test_retire",
     "machine": "test_machine test_metrics_table",

@@ -1,4 +1,4 @@
-#include "summary/kept_reports.h"
+#include "web/kept_reports.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "summary/summary_text.h"
+#include "health/summary_text.h"
 
 #include <algorithm>
 #include <array>

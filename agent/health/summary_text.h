@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "summary/run_summary.h"
+#include "health/run_summary.h"
 
 namespace persia::agent {
 

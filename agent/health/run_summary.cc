@@ -1,4 +1,4 @@
-#include "summary/run_summary.h"
+#include "health/run_summary.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "summary/run_summary.h"
+#include "health/run_summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <chrono>
 #include <string>
 
-#include "summary/summary_text.h"
+#include "health/summary_text.h"
 
 namespace persia::agent {
 namespace {

@@ -75,8 +75,7 @@ std::string RedoneText(const std::optional<uint64_t>& steps) { return steps ? st
 std::string RedoneDifference(const std::optional<uint64_t>& from, const std::optional<uint64_t>& to) {
   return from && to ? SignedCount(*from, *to) : "";
 }
-std::string ExitText(const RunSummary& summary) { return summary.exit_code ? std::to_string(*summary.exit_code) : "-"; }
-std::string AttemptText(const RunSummary& summary) { return summary.attempt ? std::to_string(*summary.attempt) : "-"; }
+std::string TextOrDash(const std::optional<int>& number) { return number ? std::to_string(*number) : "-"; }
 std::string RatioText(const std::optional<double>& ratio) { return ratio ? PercentText(*ratio) : "-"; }
 std::string RatioDifference(const std::optional<double>& from, const std::optional<double>& to) {
   return from && to ? Format("%+.1f points", 100 * (*to - *from)) : "";
@@ -110,8 +109,10 @@ std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummar
   add(
       "run", [](const RunSummary& run) { return OneLine(run.run_id); }, "");
   if (std::ranges::any_of(runs, [](const auto& run) { return run.second->attempt.has_value(); }))
-    add("attempt", AttemptText, "");
-  add("exit code", ExitText, "");
+    add(
+        "attempt", [](const RunSummary& run) { return TextOrDash(run.attempt); }, "");
+  add(
+      "exit code", [](const RunSummary& run) { return TextOrDash(run.exit_code); }, "");
   add(
       "duration", [](const RunSummary& run) { return DurationText(run.seconds); }, SignedDuration(b.seconds - a.seconds));
   add(

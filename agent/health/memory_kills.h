@@ -24,22 +24,26 @@ class MemoryKills {
 
   // The counts that a former agent has seen: kills since then are found, too. REQUIRES: before the first Note of a collection.
   void Restore(const std::map<std::string, uint64_t>& counts) {
-    for (const auto& [source, count] : counts) counts_.insert_or_assign(source, count);
+    for (const auto& [source, count] : counts) sources_[source].count = count;
   }
 
   // The first count of a source that no agent has noted before is where counting begins.
   void Note(const std::string& source, uint64_t count, TimePoint now);
   // Whether a kill waits for its process; it is taken.
   bool Take(const std::string& source, TimePoint now);
-  [[nodiscard]] bool IsKnown(const std::string& source) const { return counts_.contains(source); }
+  [[nodiscard]] bool IsKnown(const std::string& source) const { return sources_.contains(source); }
   // Drops the sources that were not noted since `time`: cgroups that were removed.
   void DropBefore(TimePoint time);
-  [[nodiscard]] const std::map<std::string, uint64_t>& counts() const { return counts_; }
+  [[nodiscard]] std::map<std::string, uint64_t> counts() const;
 
  private:
-  std::map<std::string, uint64_t> counts_;
-  std::map<std::string, TimePoint> noted_;
-  std::map<std::string, std::deque<TimePoint>> waiting_;  // when each kill was found
+  struct Source {
+    uint64_t count = 0;
+    TimePoint at = TimePoint::min();     // when it was last noted
+    std::deque<TimePoint> waiting = {};  // when each kill was found
+  };
+
+  std::map<std::string, Source> sources_;
 };
 
 }  // namespace persia::agent

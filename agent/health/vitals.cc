@@ -78,19 +78,18 @@ bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
 void Vitals::Describe(std::vector<ProcessEnd>& ends, TimePoint now) {
   if (ends.empty()) return;
   NoteKills(now);
-  std::vector<std::string> full;
+  std::set<std::string> full;
   const auto may_be_full = [](const ProcessEnd& end) { return end.exit.empty() || end.exit == "SIGBUS"; };
   if (std::ranges::any_of(ends, may_be_full)) {
     full = filesystems_.Find();  // in the collection before
     filesystems_.Ask();
     filesystems_.Await(kAnswerPatience);
-    for (const std::string& now_full : filesystems_.Find())
-      if (std::ranges::find(full, now_full) == full.end()) full.push_back(now_full);
+    full.merge(filesystems_.Find());
   }
   for (ProcessEnd& end : ends) {
     Circumstances& about = end.about;
     if (const Sample* const sample = SampleOf(end)) about = sample->about;
-    if (may_be_full(end)) about.full_filesystems = full;
+    if (may_be_full(end)) about.full_filesystems.assign(full.begin(), full.end());
     about.stacks = stacks_.Read(end.pid, end.start_ticks);
     stacks_.Remove(end.pid, end.start_ticks);
   }

@@ -52,7 +52,7 @@ class Vitals {
   // Sets ProcessEnd::about of each.
   void Describe(std::vector<ProcessEnd>& ends, TimePoint now);
   void Look(std::span<const WorkerProcess> processes, TimePoint now);
-  [[nodiscard]] const std::map<std::string, uint64_t>& kills() const { return kills_.counts(); }
+  [[nodiscard]] std::map<std::string, uint64_t> kills() const { return kills_.counts(); }
 
   // Asks a living process for the stacks of its threads, once in a hang.
   void AskForStacks(const WorkerProcess& process);

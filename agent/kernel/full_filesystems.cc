@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -54,20 +55,20 @@ void FullFilesystems::Ask() {
     for (const auto& [point, device] : mounts) {
       const double free = free_ratio(point, device);
       const MutexLock lock(answers->mutex);
-      answers->is_full[point] = free >= 0 && free <= kFull;
+      if (free >= 0 && free <= kFull)
+        answers->full.insert(point);
+      else
+        answers->full.erase(point);
     }
     const MutexLock lock(answers->mutex);
     std::erase_if(
-        answers->is_full, [&](const auto& answer) { return !mounts.contains(answer.first); });
+        answers->full, [&](const std::string& point) { return !mounts.contains(point); });
   });
 }
 
-std::vector<std::string> FullFilesystems::Find() const {
-  std::vector<std::string> full;
+std::set<std::string> FullFilesystems::Find() const {
   const MutexLock lock(answers_->mutex);
-  for (const auto& [point, is_full] : answers_->is_full)
-    if (is_full) full.push_back(point);
-  return full;
+  return answers_->full;
 }
 
 }  // namespace persia::agent

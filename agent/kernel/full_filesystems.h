@@ -13,10 +13,9 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "base/mutex.h"
 #include "kernel/background_call.h"
@@ -35,14 +34,14 @@ class FullFilesystems {
   // Waits for the answer, but not again for one that it once waited for in vain.
   void Await(std::chrono::milliseconds patience) { call_.Await(patience); }
   // The mount points of full ones, by the last answer of each. The call does not wait.
-  [[nodiscard]] std::vector<std::string> Find() const;
+  [[nodiscard]] std::set<std::string> Find() const;
 
   [[nodiscard]] static double FreeRatioOf(const std::string& mount_point, dev_t device);
 
  private:
   struct Answers {
     Mutex mutex;
-    std::map<std::string, bool> is_full PERSIA_GUARDED_BY(mutex);  // by mount point
+    std::set<std::string> full PERSIA_GUARDED_BY(mutex);
   };
 
   const std::string proc_;

@@ -34,7 +34,7 @@ constexpr size_t kSystemTime = 15;
 constexpr size_t kThreads = 20;
 constexpr size_t kStarted = 22;
 constexpr size_t kDiskWait = 42;
-constexpr size_t kFirstField = 3;  // after the last ')'
+constexpr size_t kFirstField = 4;  // after the state
 constexpr uint64_t kExiting = 4;   // of the flags: PF_EXITING of the kernel
 
 double TicksPerSecond() {
@@ -60,16 +60,11 @@ std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
   const size_t comm_end = rest.rfind(')');
   if (comm_end == std::string_view::npos) return std::nullopt;
   rest.remove_prefix(comm_end + 1);
-  const size_t state = rest.find_first_not_of(' ');
-  if (state == std::string_view::npos) return std::nullopt;
-  const char state_letter = rest[state];
+  const std::string_view state = NextWord(rest);
+  if (state.empty()) return std::nullopt;
   uint64_t fields[kDiskWait + 1] = {};
   for (size_t field = kFirstField; field <= kDiskWait; ++field) {
-    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(word.size());
-    // Other fields are letters or negative.
-    const auto number = LeadingNumber(word);
+    const auto number = LeadingNumber(NextWord(rest));  // others are negative
     const bool wanted = field == kUserTime || field == kSystemTime || field == kThreads || field == kStarted;
     if (wanted && !number) return std::nullopt;
     fields[field] = number.value_or(0);
@@ -82,8 +77,8 @@ std::optional<ProcStat> ProcReader::Stat(std::string_view who) {
       .major_faults = fields[kMajorFaults],
       .disk_wait_seconds =
           counts_disk_wait_ ? std::optional(static_cast<double>(fields[kDiskWait]) / TicksPerSecond()) : std::nullopt,
-      .exits = (fields[kFlags] & kExiting) != 0 || state_letter == 'Z' || state_letter == 'X',
-      .state = state_letter,
+      .exits = (fields[kFlags] & kExiting) != 0 || state[0] == 'Z' || state[0] == 'X',
+      .state = state[0],
   };
 }
 
@@ -99,11 +94,9 @@ std::optional<int> ProcReader::WaitStatusOfZombie(std::string_view who, uint64_t
 
 std::optional<ProcMemory> ProcReader::Memory(std::string_view who) {
   static const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  const std::string_view text = Read(who, "/statm");
-  const size_t space = text.find(' ');
-  if (space == std::string_view::npos) return std::nullopt;
-  const auto virtual_pages = LeadingNumber(text);
-  const auto resident_pages = LeadingNumber(text.substr(space + 1));
+  std::string_view text = Read(who, "/statm");
+  const auto virtual_pages = LeadingNumber(NextWord(text));
+  const auto resident_pages = LeadingNumber(NextWord(text));
   if (!virtual_pages || !resident_pages) return std::nullopt;
   if (*virtual_pages == 0) {
     if (const std::string other = OtherThreadOf(who); !other.empty()) return Memory(other);
@@ -112,9 +105,9 @@ std::optional<ProcMemory> ProcReader::Memory(std::string_view who) {
 }
 
 std::optional<double> ProcReader::RunQueueWait(std::string_view who) {
-  const std::string_view text = Read(who, "/schedstat");
-  const size_t space = text.find(' ');
-  const auto wait = space == std::string_view::npos ? std::nullopt : LeadingNumber(text.substr(space + 1));
+  std::string_view text = Read(who, "/schedstat");
+  NextWord(text);
+  const auto wait = LeadingNumber(NextWord(text));
   return wait ? std::optional(static_cast<double>(*wait) / 1e9) : std::nullopt;
 }
 

@@ -7,9 +7,9 @@
 #include <sys/sysmacros.h>
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "file_tree.h"
 #include "temporary_directory.h"
@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::vector<std::string> Find(const std::string& mountinfo, FullFilesystems::FreeRatio free_ratio) {
+std::set<std::string> Find(const std::string& mountinfo, FullFilesystems::FreeRatio free_ratio) {
   FileTree proc;
   proc.Write("self/mountinfo", mountinfo);
   FullFilesystems filesystems(proc.path(), std::move(free_ratio));

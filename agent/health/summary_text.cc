@@ -17,6 +17,8 @@ namespace {
 
 using Rank = GoodputInSeconds::Rank;
 
+constexpr const char* kUnknown = "unknown";
+
 template <class... Values>
 std::string Format(const char* format, Values... values) {
   std::array<char, 128> text{};
@@ -53,12 +55,6 @@ std::string Aligned(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string ShareText(const Rank& rank, size_t bucket) {
-  const double all = rank.AllTime().count();
-  const double seconds = rank.time[bucket].count();
-  return DurationText(seconds) + Format(" %5.1f %%", all > 0 ? 100 * seconds / all : 0);
-}
-
 // The ranks whose time the goodput is a share of, so that a bucket has one percentage: those that mark phases, or all if none
 // does.
 Rank CountedRanks(const GoodputInSeconds& goodput) { return goodput.Ratio() ? goodput.TotalOfMarking(true) : goodput.Total(); }
@@ -67,91 +63,87 @@ double TimeWithoutPhases(const GoodputInSeconds& goodput) {
   return goodput.Ratio() ? goodput.TotalOfMarking(false).AllTime().count() : 0;
 }
 
-std::string SignedDuration(double seconds) { return (seconds < 0 ? "-" : "+") + DurationText(std::abs(seconds)); }
-std::string SignedCount(uint64_t from, uint64_t to) {
-  return to >= from ? "+" + std::to_string(to - from) : "-" + std::to_string(from - to);
+enum class Unit { kSeconds, kCount, kRatio };
+
+std::string ValueText(Unit unit, double value) {
+  return unit == Unit::kSeconds ? DurationText(value) : unit == Unit::kRatio ? PercentText(value) : Format("%.0f", value);
 }
-std::string RedoneText(const std::optional<uint64_t>& steps) { return steps ? std::to_string(*steps) : "unknown"; }
-std::string RedoneDifference(const std::optional<uint64_t>& from, const std::optional<uint64_t>& to) {
-  return from && to ? SignedCount(*from, *to) : "";
+
+std::string DifferenceText(Unit unit, double difference) {
+  if (unit == Unit::kRatio) return Format("%+.1f points", 100 * difference);
+  return (difference < 0 ? "-" : "+") + ValueText(unit, std::abs(difference));
 }
-std::string TextOrDash(const std::optional<int>& number) { return number ? std::to_string(*number) : "-"; }
-std::string RatioText(const std::optional<double>& ratio) { return ratio ? PercentText(*ratio) : "-"; }
-std::string RatioDifference(const std::optional<double>& from, const std::optional<double>& to) {
-  return from && to ? Format("%+.1f points", 100 * (*to - *from)) : "";
-}
-using Repair = std::optional<std::chrono::duration<double>>;
-std::string RepairText(const Repair& mean) { return mean ? DurationText(mean->count()) : "-"; }
-std::string RepairDifference(const Repair& from, const Repair& to) {
-  return from && to ? SignedDuration((*to - *from).count()) : "";
+
+std::string ShareText(const Rank& rank, size_t bucket) {
+  const double all = rank.AllTime().count();
+  const double seconds = rank.time[bucket].count();
+  return DurationText(seconds) + Format(" %5.1f %%", all > 0 ? 100 * seconds / all : 0);
 }
 
 // With one run there are no differences.
 std::vector<Row> RowsOf(const std::vector<std::pair<std::string, const RunSummary*>>& runs) {
-  const RunSummary& a = *runs.front().second;
-  const RunSummary& b = *runs.back().second;
   const bool compares = runs.size() > 1;
   std::vector<Row> rows;
-  const auto add = [&](const std::string& name, const auto& text_of, const std::string& difference) {
+  const auto add_texts = [&](const std::string& name, const auto& text_of, std::string difference = "") {
     Row row{name};
-    for (const auto& [file, summary] : runs) row.push_back(text_of(*summary));
-    if (compares) row.push_back(difference);
+    for (const auto& [file, run] : runs) row.push_back(text_of(*run));
+    if (compares) row.push_back(std::move(difference));
     rows.push_back(std::move(row));
   };
+  // `value_of` returns an optional double; none: not known.
+  const auto add = [&](const std::string& name, Unit unit, const auto& value_of, const char* unknown = "-") {
+    const std::optional<double> from = value_of(*runs.front().second);
+    const std::optional<double> to = value_of(*runs.back().second);
+    const auto text_of = [&](const RunSummary& run) {
+      const std::optional<double> value = value_of(run);
+      return value ? ValueText(unit, *value) : unknown;
+    };
+    add_texts(name, text_of, from && to ? DifferenceText(unit, *to - *from) : "");
+  };
   Row header{""};
-  for (const auto& [file, summary] : runs) header.push_back(file);
+  for (const auto& [file, run] : runs) header.push_back(file);
   if (compares) header.emplace_back("difference");
   rows.push_back(std::move(header));
-  const Rank total_a = a.goodput.Total();
-  const Rank total_b = b.goodput.Total();
-  add(
-      "job", [](const RunSummary& run) { return OneLine(run.job); }, "");
-  add(
-      "run", [](const RunSummary& run) { return OneLine(run.run_id); }, "");
+  const auto number = [](const std::optional<int>& value) { return value ? std::to_string(*value) : "-"; };
+  add_texts(
+      "job", [](const RunSummary& run) { return OneLine(run.job); });
+  add_texts(
+      "run", [](const RunSummary& run) { return OneLine(run.run_id); });
   if (std::ranges::any_of(runs, [](const auto& run) { return run.second->attempt.has_value(); }))
-    add(
-        "attempt", [](const RunSummary& run) { return TextOrDash(run.attempt); }, "");
+    add_texts(
+        "attempt", [&](const RunSummary& run) { return number(run.attempt); });
+  add_texts(
+      "exit code", [&](const RunSummary& run) { return number(run.exit_code); });
   add(
-      "exit code", [](const RunSummary& run) { return TextOrDash(run.exit_code); }, "");
+      "duration", Unit::kSeconds, [](const RunSummary& run) { return run.seconds; });
   add(
-      "duration", [](const RunSummary& run) { return DurationText(run.seconds); }, SignedDuration(b.seconds - a.seconds));
+      "ranks", Unit::kCount, [](const RunSummary& run) { return run.goodput.ranks.size(); });
   add(
-      "ranks", [](const RunSummary& run) { return std::to_string(run.goodput.ranks.size()); },
-      SignedCount(a.goodput.ranks.size(), b.goodput.ranks.size()));
+      "goodput", Unit::kRatio, [](const RunSummary& run) { return run.goodput.Ratio(); });
   add(
-      "goodput", [](const RunSummary& run) { return RatioText(run.goodput.Ratio()); },
-      RatioDifference(a.goodput.Ratio(), b.goodput.Ratio()));
+      "restarts", Unit::kCount, [](const RunSummary& run) { return run.goodput.Total().restarts; });
   add(
-      "restarts", [](const RunSummary& run) { return std::to_string(run.goodput.Total().restarts); },
-      SignedCount(total_a.restarts, total_b.restarts));
+      "deaths", Unit::kCount, [](const RunSummary& run) { return run.deaths.size(); });
   add(
-      "deaths", [](const RunSummary& run) { return std::to_string(run.deaths.size()); },
-      SignedCount(a.deaths.size(), b.deaths.size()));
+      "redone steps", Unit::kCount, [](const RunSummary& run) { return run.goodput.Total().redone_steps; }, kUnknown);
   add(
-      "redone steps", [](const RunSummary& run) { return RedoneText(run.goodput.Total().redone_steps); },
-      RedoneDifference(total_a.redone_steps, total_b.redone_steps));
-  add(
-      "mean time to repair", [](const RunSummary& run) { return RepairText(run.goodput.MeanRepair()); },
-      RepairDifference(a.goodput.MeanRepair(), b.goodput.MeanRepair()));
-  add(
-      "time of all ranks", [](const RunSummary& run) { return DurationText(run.goodput.Total().AllTime().count()); },
-      SignedDuration(total_b.AllTime().count() - total_a.AllTime().count()));
-  const Rank counted_a = CountedRanks(a.goodput);
-  const Rank counted_b = CountedRanks(b.goodput);
+      "mean time to repair", Unit::kSeconds,
+      [](const RunSummary& run) {
+        const auto mean = run.goodput.MeanRepair();
+        return mean ? std::optional(mean->count()) : std::nullopt;
+      });
+  add("time of all ranks", Unit::kSeconds, [](const RunSummary& run) { return run.goodput.Total().AllTime().count(); });
+  const Rank from = CountedRanks(runs.front().second->goodput);
+  const Rank to = CountedRanks(runs.back().second->goodput);
   for (size_t i = 0; i < kBuckets; ++i) {
-    const double seconds_a = counted_a.time[i].count();
-    const double seconds_b = counted_b.time[i].count();
-    if (seconds_a == 0 && seconds_b == 0) continue;
-    add(
+    if (from.time[i].count() == 0 && to.time[i].count() == 0) continue;
+    add_texts(
         "  " + std::string(Name(static_cast<Bucket>(i))),
-        [i](const RunSummary& run) { return ShareText(CountedRanks(run.goodput), i); }, SignedDuration(seconds_b - seconds_a));
+        [i](const RunSummary& run) { return ShareText(CountedRanks(run.goodput), i); },
+        DifferenceText(Unit::kSeconds, (to.time[i] - from.time[i]).count()));
   }
-  const double without_a = TimeWithoutPhases(a.goodput);
-  const double without_b = TimeWithoutPhases(b.goodput);
-  if (without_a == 0 && without_b == 0) return rows;
-  add(
-      "  without phases", [](const RunSummary& run) { return DurationText(TimeWithoutPhases(run.goodput)); },
-      SignedDuration(without_b - without_a));
+  if (std::ranges::any_of(runs, [](const auto& run) { return TimeWithoutPhases(run.second->goodput) != 0; }))
+    add("  without phases", Unit::kSeconds, [](const RunSummary& run) { return TimeWithoutPhases(run.goodput); });
   return rows;
 }
 
@@ -170,7 +162,7 @@ std::string RankTable(const RunSummary& summary) {
     Row& row = rows.emplace_back(Row{OneLine(rank.rank.first) + " rep_" + std::to_string(rank.rank.second), DurationText(all)});
     for (const size_t i : shown) row.push_back(PercentText(all > 0 ? rank.time[i].count() / all : 0));
     row.push_back(std::to_string(rank.restarts));
-    row.push_back(RedoneText(rank.redone_steps));
+    row.push_back(rank.redone_steps ? std::to_string(*rank.redone_steps) : kUnknown);
   }
   return Aligned(rows);
 }

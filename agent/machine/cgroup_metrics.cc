@@ -38,13 +38,6 @@ constexpr MachineFamily kThrottledPeriods{"persia_cgroup_cpu_cfs_throttled_perio
                                           "Periods in which the processor limit stopped the job's cgroup."};
 constexpr MachineFamily kThrottled{"persia_cgroup_cpu_cfs_throttled_seconds_total", MetricType::kCounter,
                                    "Time for which the processor limit stopped the job's cgroup, summed over its processors."};
-constexpr MachineFamily kIoRead{"persia_cgroup_io_read_bytes_total", MetricType::kCounter,
-                                "Bytes that the job's cgroup has read from disks."};
-constexpr MachineFamily kIoWritten{"persia_cgroup_io_written_bytes_total", MetricType::kCounter,
-                                   "Bytes that the job's cgroup has written to disks."};
-constexpr MachineFamily kIoReads{"persia_cgroup_io_reads_total", MetricType::kCounter, "Reads of disks by the job's cgroup."};
-constexpr MachineFamily kIoWrites{"persia_cgroup_io_writes_total", MetricType::kCounter,
-                                  "Writes to disks by the job's cgroup."};
 
 constexpr double kNano = 1e-9;
 
@@ -102,19 +95,30 @@ void ReadCpuLimit(KernelFiles& files, const CgroupLevels& levels, bool is_v1, Ma
   reading.Add(kThrottled, {}, NumberOf(stat, is_v1 ? "throttled_time" : "throttled_usec"), is_v1 ? kNano : kMicro);
 }
 
-struct IoCounts {
-  uint64_t read_bytes = 0;
-  uint64_t written_bytes = 0;
-  uint64_t reads = 0;
-  uint64_t writes = 0;
+// How io.stat of v2 begins the words of a number, and where v1 has it.
+struct IoCount {
+  MachineFamily family;
+  std::string_view key;
+  std::string_view v1_file;
+  std::string_view v1_operation;
 };
-
-void AddIo(const IoCounts& counts, MachineReading& reading) {
-  reading.Add(kIoRead, {}, counts.read_bytes);
-  reading.Add(kIoWritten, {}, counts.written_bytes);
-  reading.Add(kIoReads, {}, counts.reads);
-  reading.Add(kIoWrites, {}, counts.writes);
-}
+constexpr std::string_view kV1Bytes = "/blkio.throttle.io_service_bytes_recursive";
+constexpr std::string_view kV1Times = "/blkio.throttle.io_serviced_recursive";
+constexpr IoCount kIoCounts[] = {
+    {{"persia_cgroup_io_read_bytes_total", MetricType::kCounter, "Bytes that the job's cgroup has read from disks."},
+     "rbytes=",
+     kV1Bytes,
+     "Read"},
+    {{"persia_cgroup_io_written_bytes_total", MetricType::kCounter, "Bytes that the job's cgroup has written to disks."},
+     "wbytes=",
+     kV1Bytes,
+     "Write"},
+    {{"persia_cgroup_io_reads_total", MetricType::kCounter, "Reads of disks by the job's cgroup."}, "rios=", kV1Times, "Read"},
+    {{"persia_cgroup_io_writes_total", MetricType::kCounter, "Writes to disks by the job's cgroup."},
+     "wios=",
+     kV1Times,
+     "Write"},
+};
 
 // A device on top of others (a volume, a RAID, a loop device, whose major number is 7) counts the same bytes again.
 bool IsStacked(KernelFiles& files, std::string_view device) {
@@ -122,69 +126,46 @@ bool IsStacked(KernelFiles& files, std::string_view device) {
   return !files.List("/sys/dev/block/" + std::string(device) + "/slaves").empty();
 }
 
-void ReadIo(KernelFiles& files, const std::string& level, MachineReading& reading) {
-  if (!files.Exists(level + "/io.stat")) return;
-  IoCounts counts;
-  std::string_view text = files.Read(level + "/io.stat");
-  while (!text.empty()) {
-    std::string_view line = NextLine(text);
-    if (IsStacked(files, NextWord(line))) continue;
-    for (std::string_view word = NextWord(line); !word.empty(); word = NextWord(line)) {
-      const size_t equals = word.find('=');
-      if (equals == std::string_view::npos) continue;
-      const uint64_t number = LeadingNumber(word.substr(equals + 1)).value_or(0);
-      const std::string_view key = word.substr(0, equals);
-      if (key == "rbytes") counts.read_bytes += number;
-      if (key == "wbytes") counts.written_bytes += number;
-      if (key == "rios") counts.reads += number;
-      if (key == "wios") counts.writes += number;
+void ReadIo(KernelFiles& files, const std::string& level, bool is_v1, MachineReading& reading) {
+  for (const IoCount& count : kIoCounts) {
+    const std::string path = level + std::string(is_v1 ? count.v1_file : "/io.stat");
+    if (!files.Exists(path)) continue;
+    uint64_t sum = 0;
+    std::string_view text = files.Read(path);
+    while (!text.empty()) {
+      std::string_view line = NextLine(text);
+      if (IsStacked(files, NextWord(line))) continue;
+      for (std::string_view word = NextWord(line); !word.empty(); word = NextWord(line)) {
+        if (word.starts_with(count.key)) sum += LeadingNumber(word.substr(count.key.size())).value_or(0);
+        if (word == count.v1_operation) sum += LeadingNumber(NextWord(line)).value_or(0);
+      }
     }
-  }
-  AddIo(counts, reading);
-}
-
-void AddLegacyIo(KernelFiles& files, const std::string& path, uint64_t& reads, uint64_t& writes) {
-  std::string_view text = files.Read(path);
-  while (!text.empty()) {
-    std::string_view line = NextLine(text);
-    const std::string_view device = NextWord(line);
-    const std::string_view operation = NextWord(line);
-    const uint64_t number = LeadingNumber(NextWord(line)).value_or(0);
-    if (IsStacked(files, device)) continue;
-    if (operation == "Read") reads += number;
-    if (operation == "Write") writes += number;
+    reading.Add(count.family, {}, sum);
   }
 }
-
-void ReadLegacyIo(KernelFiles& files, const std::string& level, MachineReading& reading) {
-  const std::string bytes = level + "/blkio.throttle.io_service_bytes_recursive";
-  if (!files.Exists(bytes)) return;
-  IoCounts counts;
-  AddLegacyIo(files, bytes, counts.read_bytes, counts.written_bytes);
-  AddLegacyIo(files, level + "/blkio.throttle.io_serviced_recursive", counts.reads, counts.writes);
-  AddIo(counts, reading);
-}
-
-constexpr MachineFamily kCpuWaiting{"persia_pressure_cpu_waiting_seconds_total", MetricType::kCounter,
-                                    "Time in which at least one process waited for a processor."};
-constexpr MachineFamily kCpuStalled{"persia_pressure_cpu_stalled_seconds_total", MetricType::kCounter,
-                                    "Time in which all processes waited for a processor. Of a cgroup only."};
-constexpr MachineFamily kIoWaiting{"persia_pressure_io_waiting_seconds_total", MetricType::kCounter,
-                                   "Time in which at least one process waited for a disk."};
-constexpr MachineFamily kIoStalled{"persia_pressure_io_stalled_seconds_total", MetricType::kCounter,
-                                   "Time in which no process could run because all waited for a disk."};
-constexpr MachineFamily kMemoryWaiting{"persia_pressure_memory_waiting_seconds_total", MetricType::kCounter,
-                                       "Time in which at least one process waited for memory."};
-constexpr MachineFamily kMemoryStalled{"persia_pressure_memory_stalled_seconds_total", MetricType::kCounter,
-                                       "Time in which no process could run because all waited for memory."};
 
 struct Resource {
-  const char* name;
-  const MachineFamily& waiting;
-  const MachineFamily& stalled;
+  std::string_view name;
+  MachineFamily waiting;
+  MachineFamily stalled;
 };
 constexpr Resource kResources[] = {
-    {"cpu", kCpuWaiting, kCpuStalled}, {"io", kIoWaiting, kIoStalled}, {"memory", kMemoryWaiting, kMemoryStalled}};
+    {"cpu",
+     {"persia_pressure_cpu_waiting_seconds_total", MetricType::kCounter,
+      "Time in which at least one process waited for a processor."},
+     {"persia_pressure_cpu_stalled_seconds_total", MetricType::kCounter,
+      "Time in which all processes waited for a processor. Of a cgroup only."}},
+    {"io",
+     {"persia_pressure_io_waiting_seconds_total", MetricType::kCounter,
+      "Time in which at least one process waited for a disk."},
+     {"persia_pressure_io_stalled_seconds_total", MetricType::kCounter,
+      "Time in which no process could run because all waited for a disk."}},
+    {"memory",
+     {"persia_pressure_memory_waiting_seconds_total", MetricType::kCounter,
+      "Time in which at least one process waited for memory."},
+     {"persia_pressure_memory_stalled_seconds_total", MetricType::kCounter,
+      "Time in which no process could run because all waited for memory."}},
+};
 
 std::optional<uint64_t> TotalOf(std::string_view text, std::string_view kind) {
   while (!text.empty()) {
@@ -209,10 +190,10 @@ void ReadCgroup(KernelFiles& files, const CgroupPaths& paths, MachineReading& re
   if (!memory.empty()) ReadMemory(files, memory, /*is_v1=*/true, reading);
   if (!cpu.empty()) ReadCpuLimit(files, cpu, /*is_v1=*/true, reading);
   if (!usage.empty()) reading.Add(kCpu, {}, files.Number(usage.front() + "/cpuacct.usage"), kNano);
-  if (!io.empty()) ReadLegacyIo(files, io.front(), reading);
+  if (!io.empty()) ReadIo(files, io.front(), /*is_v1=*/true, reading);
   if (unified.empty()) return;
   if (memory.empty()) ReadMemory(files, unified, /*is_v1=*/false, reading);
-  if (io.empty()) ReadIo(files, unified.front(), reading);
+  if (io.empty()) ReadIo(files, unified.front(), /*is_v1=*/false, reading);
   if (!cpu.empty() || !usage.empty()) return;
   reading.Add(kCpu, {}, NumberOf(files.Read(unified.front(), "/cpu.stat"), "usage_usec"), kMicro);
   ReadCpuLimit(files, unified, /*is_v1=*/false, reading);
@@ -221,14 +202,17 @@ void ReadCgroup(KernelFiles& files, const CgroupPaths& paths, MachineReading& re
 // A file has two lines, times in microseconds: "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" and "full ...".
 void ReadPressure(KernelFiles& files, const CgroupPaths& paths, MachineReading& reading) {
   for (const Resource& resource : kResources) {
-    const std::string_view host = files.Read(std::string("/proc/pressure/") + resource.name);
-    reading.Add(resource.waiting, {{"scope", "host"}}, TotalOf(host, "some"), kMicro);
+    const auto add = [&](const MachineFamily& family, const char* scope, std::string_view text, const char* kind) {
+      reading.Add(family, {{"scope", scope}}, TotalOf(text, kind), kMicro);
+    };
+    const std::string_view host = files.Read("/proc/pressure/", resource.name);
+    add(resource.waiting, "host", host, "some");
     // The kernel does not measure this time for the processors of the host: it writes 0.
-    if (&resource.stalled != &kCpuStalled) reading.Add(resource.stalled, {{"scope", "host"}}, TotalOf(host, "full"), kMicro);
+    if (resource.name != "cpu") add(resource.stalled, "host", host, "full");
     if (paths.unified.empty()) continue;
-    const std::string_view cgroup = files.Read(paths.unified.front() + "/" + resource.name + ".pressure");
-    reading.Add(resource.waiting, {{"scope", "cgroup"}}, TotalOf(cgroup, "some"), kMicro);
-    reading.Add(resource.stalled, {{"scope", "cgroup"}}, TotalOf(cgroup, "full"), kMicro);
+    const std::string_view cgroup = files.Read(paths.unified.front() + "/" + std::string(resource.name), ".pressure");
+    add(resource.waiting, "cgroup", cgroup, "some");
+    add(resource.stalled, "cgroup", cgroup, "full");
   }
 }
 

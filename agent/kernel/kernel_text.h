@@ -26,10 +26,10 @@ std::optional<uint64_t> NumberOf(std::string_view text, std::string_view key);
 // A line of /proc/<pid>/mountinfo: "35 31 0:32 / /dev/shm rw shared:4 - tmpfs shm rw,size=64k".
 struct MountLine {
   dev_t device = 0;
-  std::string root;          // the directory of the filesystem that is mounted
-  std::string point;         // where
-  std::string_view type;     // of the filesystem
-  std::string_view options;  // of the filesystem
+  std::string root = {};          // the directory of the filesystem that is mounted
+  std::string point = {};         // where
+  std::string_view type = {};     // of the filesystem
+  std::string_view options = {};  // of the filesystem
 };
 // None: the line has another form.
 std::optional<MountLine> ParseMountLine(std::string_view line);

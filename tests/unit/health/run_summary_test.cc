@@ -23,7 +23,7 @@ Json Deaths() {
                        {"step", 812}}});
 }
 
-RunSummary Sample() {
+RunSummary SampleRun() {
   GoodputReport report;
   auto& first = report.ranks.emplace_back(GoodputReport::Rank{.rank = {"trainer", 0}, .marks = true, .step = 99});
   first.time[static_cast<size_t>(Bucket::kCompute)] = seconds(3000);
@@ -49,19 +49,19 @@ std::string ErrorOf(const std::string& text) {
 
 // The sample's JSON, changed.
 std::string With(const std::string& member, const Json& value) {
-  Json json = SummaryJson(Sample());
+  Json json = SummaryJson(SampleRun());
   json[member] = value;
   return WriteJson(json);
 }
 
 TEST(RunSummaryTest, IsReadAsItWasWritten) {
-  const auto read = ParseSummary(WriteJson(SummaryJson(Sample())));
+  const auto read = ParseSummary(WriteJson(SummaryJson(SampleRun())));
   ASSERT_TRUE(read.ok()) << read.error();
-  EXPECT_EQ(read.value(), Sample());
+  EXPECT_EQ(read.value(), SampleRun());
 }
 
 TEST(RunSummaryTest, TheRatioIsOfRanksThatMarkPhases) {
-  const Json json = SummaryJson(Sample());
+  const Json json = SummaryJson(SampleRun());
   EXPECT_DOUBLE_EQ(json["goodput_ratio"].get<double>(), 3000.0 / 3600);
   EXPECT_EQ(json["rank_seconds"], 7205);
   EXPECT_EQ(json["bucket_seconds"]["unmarked"], 3605);
@@ -71,7 +71,7 @@ TEST(RunSummaryTest, TheRatioIsOfRanksThatMarkPhases) {
 }
 
 TEST(RunSummaryTest, WithoutMarksAndRestartsThereIsNoRatioAndNoRepair) {
-  RunSummary summary = Sample();
+  RunSummary summary = SampleRun();
   summary.goodput.ranks.erase(summary.goodput.ranks.begin());
   summary.exit_code.reset();
   const Json json = SummaryJson(summary);
@@ -83,7 +83,7 @@ TEST(RunSummaryTest, WithoutMarksAndRestartsThereIsNoRatioAndNoRepair) {
 }
 
 TEST(RunSummaryTest, NamesTheSlowestRank) {
-  RunSummary summary = Sample();
+  RunSummary summary = SampleRun();
   EXPECT_TRUE(SummaryJson(summary)["slowest"].is_null());
   summary.slowest = {{"text", "trainer rep_1 was the\nslowest rank"}, {"instance", "rep_1"}};
   EXPECT_EQ(ParseSummary(WriteJson(SummaryJson(summary))).value(), summary);
@@ -96,14 +96,14 @@ TEST(RunSummaryTest, NamesTheSlowestRank) {
 TEST(RunSummaryTest, UnknownMembersAreIgnored) {
   const auto read = ParseSummary(With("stragglers", Json::array({1, 2})));
   ASSERT_TRUE(read.ok()) << read.error();
-  EXPECT_EQ(read.value(), Sample());
+  EXPECT_EQ(read.value(), SampleRun());
 }
 
 TEST(RunSummaryTest, DeathsOfUnknownFormAreCountedAndNotPrinted) {
-  RunSummary other = Sample();
+  RunSummary other = SampleRun();
   other.deaths = Json::array({1, Json::object(), {{"text", 777}}});
   EXPECT_THAT(SummaryTable("a.json", other), ::testing::Not(HasSubstr("777")));
-  EXPECT_THAT(CompareTable("a.json", Sample(), "b.json", other), ::testing::ContainsRegex("deaths +1 +3 +[+]2\n"));
+  EXPECT_THAT(CompareTable("a.json", SampleRun(), "b.json", other), ::testing::ContainsRegex("deaths +1 +3 +[+]2\n"));
 }
 
 TEST(RunSummaryTest, BadFilesAreRefusedWithTheirText) {
@@ -118,34 +118,34 @@ TEST(RunSummaryTest, BadFilesAreRefusedWithTheirText) {
   EXPECT_THAT(ErrorOf(With("ranks", Json::array({5}))), HasSubstr("\"ranks[0]\", which must be an object"));
   EXPECT_THAT(ErrorOf(With("ranks", Json::array({Json::object()}))),
               HasSubstr("\"ranks[0].bucket_seconds\", which must be an object"));
-  Json rank = SummaryJson(Sample())["ranks"][0];
+  Json rank = SummaryJson(SampleRun())["ranks"][0];
   rank["restarts"] = -1;
   EXPECT_THAT(ErrorOf(With("ranks", Json::array({rank}))), HasSubstr("\"ranks[0].restarts\", which must be a count"));
 }
 
 TEST(SummaryTextTest, TheLogHasTwoLines) {
   EXPECT_THAT(
-      SummaryLines(Sample()),
+      SummaryLines(SampleRun()),
       ElementsAre("goodput 83.3 %, 2 ranks, 2 restarts, 12 steps redone, mean time to repair 6 min 40 s",
                   "time of the ranks that mark phases 1 h 00 min: compute 50 min 00 s (83.3 %), down 10 min 00 s (16.7 %); "
                   "of the others 1 h 00 min"));
-  RunSummary all = Sample();
+  RunSummary all = SampleRun();
   all.goodput.ranks.pop_back();
   EXPECT_THAT(SummaryLines(all)[1], ::testing::StartsWith("time of all ranks 1 h 00 min: compute 50 min 00 s (83.3 %), "));
 }
 
 TEST(SummaryTextTest, UnknownRedoneStepsAreNoNumber) {
-  RunSummary summary = Sample();
+  RunSummary summary = SampleRun();
   summary.goodput.ranks[0].redone_steps.reset();
   EXPECT_THAT(SummaryLines(summary)[0], HasSubstr("2 restarts, redone steps unknown, mean time"));
   EXPECT_THAT(SummaryTable("a.json", summary), ::testing::ContainsRegex("redone steps +unknown\n"));
-  EXPECT_THAT(CompareTable("a.json", summary, "b.json", Sample()), ::testing::ContainsRegex("redone steps +unknown +12\n"));
+  EXPECT_THAT(CompareTable("a.json", summary, "b.json", SampleRun()), ::testing::ContainsRegex("redone steps +unknown +12\n"));
   EXPECT_TRUE(SummaryJson(summary)["redone_steps"].is_null());
   EXPECT_EQ(ParseSummary(WriteJson(SummaryJson(summary))).value(), summary);
 }
 
 TEST(SummaryTextTest, WithoutPhasesItSaysWhatIsNotKnown) {
-  RunSummary summary = Sample();
+  RunSummary summary = SampleRun();
   EXPECT_THAT(SummaryTable("a.json", summary), ::testing::Not(HasSubstr("not known")));
   summary.goodput.ranks.erase(summary.goodput.ranks.begin());
   EXPECT_THAT(
@@ -154,7 +154,7 @@ TEST(SummaryTextTest, WithoutPhasesItSaysWhatIsNotKnown) {
 }
 
 TEST(SummaryTextTest, TheTableHasARowForEachRank) {
-  EXPECT_EQ(SummaryTable("a.json", Sample()),
+  EXPECT_EQ(SummaryTable("a.json", SampleRun()),
             "                                  a.json\n"
             "job                                 dlrm\n"
             "run                                 3f2a\n"
@@ -180,11 +180,11 @@ TEST(SummaryTextTest, TheTableHasARowForEachRank) {
 }
 
 TEST(SummaryTextTest, AComparisonHasTheDifferences) {
-  RunSummary after = Sample();
+  RunSummary after = SampleRun();
   after.goodput.ranks[0].time[static_cast<size_t>(Bucket::kDown)] = seconds(0);
   after.goodput.ranks[0].restarts = 0;
   after.seconds = 3005;
-  const std::string text = CompareTable("a.json", Sample(), "b.json", after);
+  const std::string text = CompareTable("a.json", SampleRun(), "b.json", after);
   EXPECT_THAT(text, HasSubstr("\ngoodput                           83.3 %              100.0 %  +16.7 points\n"));
   EXPECT_THAT(text, HasSubstr("\nrestarts                               2                    0            -2\n"));
   EXPECT_THAT(text, HasSubstr("\n  down               10 min 00 s  16.7 %          0 s   0.0 %  -10 min 00 s\n"));

@@ -55,7 +55,7 @@ double MiddleMean(std::vector<double> values) {
          static_cast<double>(values.size() - 2 * static_cast<size_t>(cut));
 }
 
-size_t NumberOf(std::vector<std::string>& phases, const std::string& phase) {
+size_t PhaseNumber(std::vector<std::string>& phases, const std::string& phase) {
   const auto found = std::ranges::find(phases, phase);
   if (found == phases.end()) phases.push_back(phase);
   return static_cast<size_t>(std::distance(phases.begin(), std::ranges::find(phases, phase)));
@@ -64,7 +64,7 @@ size_t NumberOf(std::vector<std::string>& phases, const std::string& phase) {
 std::vector<double> SecondsOf(std::vector<std::string>& phases, const WorkerProcess& process) {
   std::vector<double> seconds(phases.size());
   for (const auto& [phase, spent] : process.phase_seconds) {
-    const size_t number = NumberOf(phases, phase);
+    const size_t number = PhaseNumber(phases, phase);
     if (number >= seconds.size()) seconds.resize(number + 1);
     seconds[number] = spent;
   }
@@ -176,7 +176,7 @@ bool StragglerJudge::AddChunk(Role& role, Window& window, const Members& members
   for (size_t i = 0; i < members.size(); ++i) steps.push_back(*members[i]->step - window.steps[i]);
   if (std::ranges::min(steps) < kStepsOfChunk) return false;
   Chunk chunk;
-  const size_t sync = NumberOf(role.phases, std::string(kSyncPhase));
+  const size_t sync = PhaseNumber(role.phases, std::string(kSyncPhase));
   bool has_sync = false;
   for (size_t i = 0; i < members.size(); ++i) {
     Shares spent = SecondsOf(role.phases, *members[i]);
@@ -205,7 +205,7 @@ void StragglerJudge::Judge(Role& role, Window& window) {
   window.is_undecided = false;
   const size_t ranks = role.members.size();
   if (ranks < 2 || window.chunks.size() < kLeastChunks) return;
-  const size_t sync = NumberOf(role.phases, std::string(kSyncPhase));
+  const size_t sync = PhaseNumber(role.phases, std::string(kSyncPhase));
   std::vector<double> waits(ranks);
   for (size_t rank = 0; rank < ranks; ++rank) {
     std::vector<double> shares;

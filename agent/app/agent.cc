@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <set>
 #include <utility>
 
 #include "app/gateway_setup.h"
@@ -177,7 +176,7 @@ std::shared_ptr<const Snapshot> Agent::Collect(Depth depth) {
 }
 
 void Agent::CountOwn() {
-  ReportRemoteWrite();
+  own_.SetRemoteWrite(remote_.stats());
   own_.SetLogLinesSuppressed(log_limiter_->suppressed());
   for (const auto& [level, lines] : LogLinesWritten()) own_.SetLogLines(level, lines);
   if (setup_.emit_receiver == nullptr) return;
@@ -191,35 +190,6 @@ void Agent::OnTick(const std::shared_ptr<const Snapshot>& snapshot) {
   if (push_next_tick_.exchange(false)) return pusher_.Enqueue(snapshot);
   // Busy: the end of the running push shows whether the gateway is slow or unreachable, and is logged.
   if (!pusher_.Offer(snapshot)) own_.TickSkipped();
-}
-
-void Agent::ReportRemoteWrite() {
-  const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  std::set<std::string> targets;
-  for (const auto& [name, stats, queue_max_bytes] : remote_.stats()) {
-    targets.insert(name);
-    // A counter that exists before its first event shows the event to rate().
-    auto refused = stats.sending.samples_refused;
-    for (const int status : QueueSender::kFinalStatuses) refused.try_emplace(status, 0);
-    own_.SetRemoteWrite(name, {.samples_sent = stats.sending.samples_sent,
-                               .samples_refused = std::move(refused),
-                               .requests = stats.sending.requests,
-                               .request_durations = stats.sending.request_durations,
-                               .retries = stats.sending.retries,
-                               .bytes = stats.sending.bytes,
-                               .pending_samples = stats.pending_samples,
-                               .pending_bytes = stats.pending_bytes,
-                               .queue_bytes = stats.file_bytes,
-                               .queue_max_bytes = queue_max_bytes,
-                               .damaged_places = stats.corrupt_places,
-                               .shards = stats.shards,
-                               .highest_sent_ms = stats.sending.highest_sent_ms,
-                               .oldest_pending_ms = stats.oldest_pending_ms.value_or(now.time_since_epoch().count()),
-                               .dropped_samples = stats.dropped_samples,
-                               .metadata_sent = stats.metadata.sent,
-                               .metadata_failed = stats.metadata.failed});
-  }
-  own_.KeepRemoteWrite(targets);
 }
 
 }  // namespace persia::agent

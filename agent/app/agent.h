@@ -80,7 +80,6 @@ class Agent {
   std::shared_ptr<const Snapshot> Collect(Depth depth);
   void CountOwn();
   void OnTick(const std::shared_ptr<const Snapshot>& snapshot);
-  void ReportRemoteWrite();
   std::optional<ServerResponse> Guard(const ServerRequest& request);
   // No gateway is set, and there is none at the default.
   void LogNoGateway() const;

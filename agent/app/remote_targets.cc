@@ -28,21 +28,6 @@ bool IsInMemory(int directory_fd) {
   return fstatfs(directory_fd, &info) == 0 && info.f_type == TMPFS_MAGIC;
 }
 
-RemoteWrite::Stats WithCountsOf(const RemoteWrite::Stats& before, RemoteWrite::Stats now) {
-  now.sending.samples_sent += before.sending.samples_sent;
-  for (const auto& [status, samples] : before.sending.samples_refused) now.sending.samples_refused[status] += samples;
-  for (const auto& [status, requests] : before.sending.requests) now.sending.requests[status] += requests;
-  now.sending.request_durations.Add(before.sending.request_durations);
-  now.sending.retries += before.sending.retries;
-  now.sending.bytes += before.sending.bytes;
-  now.sending.highest_sent_ms = std::max(now.sending.highest_sent_ms, before.sending.highest_sent_ms);
-  now.metadata.sent += before.metadata.sent;
-  now.metadata.failed += before.metadata.failed;
-  now.corrupt_places += before.corrupt_places;
-  for (const auto& [reason, samples] : before.dropped_samples) now.dropped_samples[reason] += samples;
-  return now;
-}
-
 }  // namespace
 
 std::string RemoteTargets::FileName(const RemoteWriteTarget& settings) const {
@@ -64,7 +49,7 @@ void RemoteTargets::Apply(const AgentOptions& options) {
   }
   Use(next);
   // Targets that are gone or changed are closed before their queues are opened again.
-  std::map<std::string, RemoteWrite::Stats> before;
+  std::map<std::string, RemoteWriteCounts> before;
   for (const Target& target : former) {
     // Pending snapshots go into the queue, and are sent by the next target that opens it.
     if (target.sink != nullptr)
@@ -102,8 +87,6 @@ std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool log_
   http.proxy = proxy.url;
   http.no_proxy = proxy.no_proxy;
   options.relabel = settings.relabel;
-  options.min_shards = settings.min_shards;
-  options.max_shards = settings.max_shards;
   options.max_samples = settings.max_samples;
   options.min_backoff = settings.min_backoff;
   options.max_backoff = settings.max_backoff;
@@ -197,17 +180,18 @@ void RemoteTargets::Interrupt() {
     if (target.sink != nullptr) target.sink->Interrupt();
 }
 
-std::vector<RemoteTargets::TargetStats> RemoteTargets::stats() const {
-  std::vector<TargetStats> stats;
-  for (const Target& target : targets())
-    stats.push_back({target.settings.name, StatsOf(target), target.settings.queue_max_bytes});
+std::map<std::string, RemoteWriteCounts> RemoteTargets::stats() const {
+  std::map<std::string, RemoteWriteCounts> stats;
+  for (const Target& target : targets()) stats[target.settings.name] = StatsOf(target);
   return stats;
 }
 
-RemoteWrite::Stats RemoteTargets::StatsOf(const Target& target) {
-  if (target.sink != nullptr) return WithCountsOf(target.before, target.sink->stats());
-  RemoteWrite::Stats stats = target.before;
-  stats.shards = 0;
+RemoteWriteCounts RemoteTargets::StatsOf(const Target& target) {
+  RemoteWriteCounts stats;
+  if (target.sink != nullptr) stats = target.sink->stats();
+  stats.AddTotalsOf(target.before);
+  stats.queue_max_bytes = target.settings.queue_max_bytes;
+  if (target.sink == nullptr) stats.oldest_pending_ms = target.before.oldest_pending_ms;
   return stats;
 }
 

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "config/options.h"
 #include "job/job_session.h"
+#include "model/remote_write_counts.h"
 #include "model/snapshot.h"
 #include "remote/remote_write.h"
 
@@ -25,12 +26,6 @@ namespace persia::agent {
 
 class RemoteTargets {
  public:
-  struct TargetStats {
-    std::string name;
-    RemoteWrite::Stats stats;
-    uint64_t queue_max_bytes = 0;
-  };
-
   RemoteTargets(StateLocation place, std::string user_agent) : state_(std::move(place)), user_agent_(std::move(user_agent)) {}
 
   // Opens new and changed targets, and closes those that are gone; their backlog stays on disk. A target that cannot be opened
@@ -42,17 +37,17 @@ class RemoteTargets {
   void Finish(const std::shared_ptr<const Snapshot>& last, std::chrono::milliseconds limit,
               std::chrono::milliseconds limit_if_away, RemoteWrite::Ending ending);
   void Interrupt();
-  // By name. Counts are totals over reloads. If a target is off, its oldest pending sample is the oldest one that was dropped.
-  [[nodiscard]] std::vector<TargetStats> stats() const;
+  // By name. Totals go on over reloads. If a target is off, its oldest pending sample is the oldest one that was dropped.
+  [[nodiscard]] std::map<std::string, RemoteWriteCounts> stats() const;
 
  private:
   struct Target {
     RemoteWriteTarget settings;
     std::shared_ptr<RemoteWrite> sink{};  // null: it is off
-    RemoteWrite::Stats before{};          // counts of the targets of this name before a reload
+    RemoteWriteCounts before{};           // of the targets of this name before a reload
   };
 
-  static RemoteWrite::Stats StatsOf(const Target& target);
+  static RemoteWriteCounts StatsOf(const Target& target);
   // Null: it cannot be opened now, which is logged if `log_failure`.
   std::shared_ptr<RemoteWrite> Open(const Target& target, bool log_failure);
   void RetryOpen(std::vector<Target>& targets, const Snapshot& snapshot);

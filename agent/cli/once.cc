@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "base/version.h"
 #include "cli/commands.h"
 #include "format/scrape_renderer.h"
+#include "model/remote_write_counts.h"
 
 namespace persia::agent {
 namespace {
@@ -73,8 +75,10 @@ int OnceCommand(const Config& config) {
   EventLog event_log({});
   const History no_history({.span = std::chrono::milliseconds(0)});
   Collection collection(setup, clock, own, event_log, no_history);
+  std::map<std::string, RemoteWriteCounts> targets;
   for (const RemoteWriteTarget& target : config.options.remote_write)
-    own.SetRemoteWrite(target.name, {.queue_max_bytes = target.queue_max_bytes});
+    targets[target.name].queue_max_bytes = target.queue_max_bytes;
+  own.SetRemoteWrite(targets);
   collection.Collect("");
   // The number of series is that of the collection before.
   const std::shared_ptr<const Snapshot> all = collection.Collect("");

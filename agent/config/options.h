@@ -43,9 +43,7 @@ struct RemoteWriteTarget {
   // Limits of the disk queue. Age 0: none.
   uint64_t queue_max_bytes = 256 << 20;
   std::chrono::milliseconds sample_age_limit = std::chrono::hours(24);
-  // Concurrent requests, and the limit of samples in one.
-  uint32_t min_shards = 1;
-  uint32_t max_shards = 4;
+  // In one request. One request at a time is sent: at 100 ms each, 100,000 series take 1 s.
   uint32_t max_samples = 10'000;
   std::chrono::milliseconds min_backoff{100};
   std::chrono::milliseconds max_backoff{5000};

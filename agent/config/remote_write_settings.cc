@@ -24,8 +24,6 @@ namespace {
 constexpr size_t kMaxName = 64;
 constexpr char kTargetOff[] = "nothing is sent to this target";
 constexpr char kProtocol[] = "prometheus.WriteRequest";
-// Concurrent requests. More have no use: one is enough for 50,000 series.
-constexpr uint32_t kMostShards = 64;
 constexpr int64_t kHour = 3'600'000;
 constexpr int64_t kLongest = 10'000 * kHour;
 
@@ -62,17 +60,28 @@ std::string ShortHash(const RemoteWriteTarget& target) {
 // Appends a hash to each default name that two targets have. To the first one, too: a name must not go to the other target,
 // with the samples in the queue, when their order changes.
 void NameApart(std::vector<RemoteWriteTarget>& targets) {
-  std::map<std::string, int> times;
-  for (const RemoteWriteTarget& target : targets) {
-    const auto url = Url::Parse(target.url);
-    if (url.ok() && target.name == DefaultName(url.value())) ++times[target.name];
-  }
-  for (RemoteWriteTarget& target : targets) {
-    const auto found = times.find(target.name);
-    const auto url = Url::Parse(target.url);
-    if (found == times.end() || found->second < 2 || !url.ok() || target.name != DefaultName(url.value())) continue;
-    target.name += '-' + ShortHash(target);
-  }
+  std::map<std::string, std::vector<RemoteWriteTarget*>> by_name;
+  for (RemoteWriteTarget& target : targets)
+    if (const auto url = Url::Parse(target.url); url.ok() && target.name == DefaultName(url.value()))
+      by_name[target.name].push_back(&target);
+  for (const auto& [name, same] : by_name)
+    if (same.size() > 1)
+      for (RemoteWriteTarget* const target : same) target->name += '-' + ShortHash(*target);
+}
+
+// Names the targets on one host apart, then removes those with the name of an earlier one. `report` gets each, and its former
+// index.
+template <class Report>
+void RemoveNamesakes(std::vector<RemoteWriteTarget>& targets, Report report) {
+  NameApart(targets);
+  std::set<std::string> names;
+  size_t index = 0;
+  std::erase_if(targets, [&](const RemoteWriteTarget& target) {
+    const size_t at = index++;
+    if (names.insert(target.name).second) return false;
+    report(target, at);
+    return true;
+  });
 }
 
 Status SetUrl(std::string_view text, RemoteWriteTarget& target) {
@@ -95,13 +104,6 @@ Status ParseProtocol(std::string_view text, RemoteWriteTarget& /*target*/) {
                        std::string(kProtocol) + " of 1.0, too, as Prometheus does and OpenTelemetry Collector's does not");
 }
 
-// A pasted limit of hundreds is one for memory.
-Status ParseShards(std::string_view text, uint32_t& value) {
-  Status status = Count{1, 1'000'000}(text, value);
-  value = std::min(value, kMostShards);
-  return status;
-}
-
 using Target = RemoteWriteTarget;
 // `name` before `url`, which sets the default of the name.
 constexpr TargetKey kTargetKeys[] = {
@@ -120,20 +122,18 @@ constexpr TargetKey kTargetKeys[] = {
 constexpr ForeignKey kForeignTargetKeys[] = {
     {"send_exemplars", "has no effect: the agent has no exemplars", false, "false"},
     {"failed_request_logging", "has no effect: the log has each change of a target's answers", false, "false"},
-    {"timeout_seconds", "the name is remote_timeout: 30s", true},
-    {"max_shards", "belongs into queue_config: {max_shards: ...}", true},
     {"max_samples_per_send", "belongs into queue_config: {max_samples_per_send: ...}", true},
-    {"queue_max_age_seconds", "the name is queue_config: {sample_age_limit: 24h}", true},
 };
 constexpr TargetKey kQueueKeys[] = {
-    {"min_shards", Set<ParseShards, &Target::min_shards>, true},
-    {"max_shards", Set<ParseShards, &Target::max_shards>, true},
     {"max_samples_per_send", Set<Count{1, 100'000}, &Target::max_samples>, true},
     {"min_backoff", Set<PrometheusDuration{1, kLongest}, &Target::min_backoff>, true},
     {"max_backoff", Set<PrometheusDuration{1, kLongest}, &Target::max_backoff>, true},
     {"sample_age_limit", Set<PrometheusDuration{60'000, 720 * kHour, true}, &Target::sample_age_limit>, true},
 };
+constexpr char kOneRequest[] = "has no effect: one request at a time is sent; raise max_samples_per_send";
 constexpr ForeignKey kForeignQueueKeys[] = {
+    {"min_shards", kOneRequest, false, "1"},
+    {"max_shards", kOneRequest, false, "1"},
     {"capacity", "has no effect: samples wait on disk; their limit is queue_max_bytes of the target"},
     {"batch_send_deadline", "has no effect: each collection is sent at once; send_interval_seconds of the target skips some"},
     {"retry_on_http_429", "has no effect: a request that is answered with 429 is always sent again", false, "true"},
@@ -146,9 +146,8 @@ constexpr TargetKey kMetadataKeys[] = {
 
 void ReadQueue(const YamlNode& map, TargetReaders& readers, RemoteWriteTarget& target) {
   const std::string prefix = "queue_config: ";
-  if (!readers.fatal.Expect(map, YamlNode::Kind::kMap, prefix + "expected a map (max_shards: 4 ...)")) return;
+  if (!readers.fatal.Expect(map, YamlNode::Kind::kMap, prefix + "expected a map (max_backoff: 5s ...)")) return;
   const auto fields = ReadKeys(map, prefix, kQueueKeys, kForeignQueueKeys, readers, target);
-  if (!fields.contains("max_shards")) target.max_shards = std::max(target.max_shards, target.min_shards);
   const RemoteWriteTarget defaults;
   if (!fields.contains("max_backoff")) target.max_backoff = std::max(target.max_backoff, target.min_backoff);
   if (!fields.contains("min_backoff")) target.min_backoff = std::min(target.max_backoff, target.min_backoff);
@@ -156,11 +155,6 @@ void ReadQueue(const YamlNode& map, TargetReaders& readers, RemoteWriteTarget& t
     readers.mild.Fail(map, prefix + "min_backoff is above max_backoff");
     target.min_backoff = defaults.min_backoff;
     target.max_backoff = defaults.max_backoff;
-  }
-  if (target.min_shards > target.max_shards) {
-    readers.mild.Fail(map, prefix + "min_shards is above max_shards");
-    target.min_shards = defaults.min_shards;
-    target.max_shards = defaults.max_shards;
   }
 }
 
@@ -203,6 +197,7 @@ bool ReadTarget(const std::string& name, const YamlNode& map, RemoteWriteList& l
 }
 
 constexpr char kRelabelPrefix[] = "write_relabel_configs: ";
+// `modulus` is for `hashmod`, an action that the agent has not.
 constexpr std::string_view kRelabelKeys[] = {"action",  "source_labels", "separator",  "regex",
                                              "modulus", "target_label",  "replacement"};
 
@@ -212,12 +207,6 @@ Result<RelabelAction> ParseAction(std::string_view text) {
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   auto action = ParseChoice(lower, kRelabelActions);
   return action.ok() ? action : ParseChoice(text, kRelabelActions);  // the error quotes the text as it is
-}
-
-Result<uint64_t> ParseModulus(std::string_view text) {
-  uint64_t modulus = 0;
-  if (!ParseNumber(text, modulus)) return Bad(text, "is not a whole number");
-  return modulus;
 }
 
 void ReadSourceLabels(const YamlNode& labels, YamlReader& reader, RelabelConfig& rule) {
@@ -241,9 +230,6 @@ void ReadRule(const YamlNode& map, YamlReader& reader, std::vector<RelabelConfig
   if (const YamlNode* labels = YamlReader::Find(fields, "source_labels")) ReadSourceLabels(*labels, reader, rule);
   rule.separator = reader.Text(fields, "separator").value_or(rule.separator);
   rule.regex = reader.Text(fields, "regex").value_or(rule.regex);
-  const std::optional<uint64_t> modulus = reader.Parse(fields, "modulus", ParseModulus);
-  if (fields.contains("modulus") && !modulus) return;
-  rule.modulus = modulus.value_or(rule.modulus);
   rule.target_label = reader.Text(fields, "target_label").value_or(rule.target_label);
   rule.replacement = reader.Text(fields, "replacement").value_or(rule.replacement);
   if (const auto made = RelabelRule::Make(rule); !made.ok()) return reader.Fail(map, kRelabelPrefix + made.error());
@@ -282,30 +268,21 @@ RemoteWriteList ReadRemoteWrite(const std::string& name, const YamlNode& list) {
   std::vector<const YamlNode*> places;  // of the targets
   for (const auto& target : list.items)
     if (ReadTarget(name, *target, read)) places.push_back(target.get());
-  NameApart(read.targets);
-  std::set<std::string> names;
-  auto place = places.begin();
-  std::erase_if(read.targets, [&](const RemoteWriteTarget& target) {
-    const YamlNode& at = **place++;
-    if (names.insert(target.name).second) return false;
+  RemoveNamesakes(read.targets, [&](const RemoteWriteTarget& target, size_t index) {
     std::vector<std::string> error;
     YamlReader(name, error)
-        .Fail(at, "remote_write: an earlier target has the name " + Quoted(target.name) + "; give this one another name");
+        .Fail(*places[index],
+              "remote_write: an earlier target has the name " + Quoted(target.name) + "; give this one another name");
     read.errors.push_back({.text = error.front(), .consequence = kTargetOff});
-    return true;
   });
   return read;
 }
 
 std::vector<ConfigError> CheckRemoteWrite(std::vector<RemoteWriteTarget>& targets) {
   std::vector<ConfigError> errors;
-  NameApart(targets);
-  std::set<std::string> names;
-  std::erase_if(targets, [&](const RemoteWriteTarget& target) {
-    if (names.insert(target.name).second) return false;
+  RemoveNamesakes(targets, [&](const RemoteWriteTarget& target, size_t) {
     errors.push_back({.text = "remote_write: an earlier target has the name " + Quoted(target.name) + "; leave one of them out",
                       .consequence = kTargetOff});
-    return true;
   });
   return errors;
 }

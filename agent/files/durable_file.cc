@@ -62,7 +62,7 @@ Result<OwnedFd> ReplaceDurable(const DurableFile& file, mode_t mode, std::string
     return Error{"cannot write " + file.path() + ": " + std::to_string(bytes.size()) +
                  " bytes are more than the maximum of 1 GiB"};
   }
-  const std::string draft = file.name + ".draft";
+  const std::string draft = file.name + kDraftSuffix;
   unlinkat(file.directory_fd, draft.c_str(), 0);  // left by an agent that was killed meanwhile
   OwnedFd fd(openat(file.directory_fd, draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!fd.valid()) return SystemError("cannot write " + file.path());
@@ -75,10 +75,10 @@ Result<OwnedFd> ReplaceDurable(const DurableFile& file, mode_t mode, std::string
   if (fchmod(fd.get(), mode) != 0 || !WriteAll(fd.get(), bytes)) return fail();
   step("draft written");
   // Before the rename: after a power cut there must not be a new name on an empty file.
-  if (fdatasync(fd.get()) != 0) return fail();
+  if (file.is_flushed && fdatasync(fd.get()) != 0) return fail();
   step("draft on disk");
   if (renameat(file.directory_fd, draft.c_str(), file.directory_fd, file.name.c_str()) != 0) return fail();
-  fsync(file.directory_fd);  // some filesystems do not support it
+  if (file.is_flushed) fsync(file.directory_fd);  // some filesystems do not support it
   step("renamed");
   return fd;
 }

@@ -27,6 +27,7 @@ struct DurableFile {
   std::string directory;  // for messages
   std::string name;
   size_t max_bytes = kMaxStateBytes;  // that ReadDurable reads
+  bool is_flushed = true;             // else a power cut may lose what ReplaceDurable writes
 
   [[nodiscard]] std::string path() const { return directory + "/" + name; }
 };
@@ -34,6 +35,9 @@ struct DurableFile {
 // The whole file. Null if there is no file, or none of at most max_bytes that is trusted (trusted_file.h); then `broken`
 // says why. An error if it cannot be read: it may be intact.
 Result<std::optional<std::string>> ReadDurable(const DurableFile& file, std::string& broken);
+
+// Of the draft of a file that ReplaceDurable writes.
+inline constexpr char kDraftSuffix[] = ".draft";
 
 // Makes `bytes` the whole content, on disk when it returns; returns the file, open for writing at its
 // end. Whenever the process or the machine is killed, the file has the old or the new content; after an error it has the old

@@ -292,12 +292,9 @@ void OwnMetrics::SetFifoLines(uint64_t good, uint64_t bad) {
   RaiseTo(registry_->fifo_lines->Add({{"result", "good"}}), good);
   RaiseTo(registry_->fifo_lines->Add({{"result", "bad"}}), bad);
 }
-void OwnMetrics::SetRemoteWrite(const std::string& target, const RemoteWriteCounts& counts) {
-  if (remote_write_ == nullptr) remote_write_ = std::make_unique<RemoteWriteMetrics>(registry_->registry);
-  remote_write_->Set(target, counts);
-}
-void OwnMetrics::KeepRemoteWrite(const std::set<std::string>& targets) {
-  if (remote_write_ != nullptr) remote_write_->Keep(targets);
+void OwnMetrics::SetRemoteWrite(const std::map<std::string, RemoteWriteCounts>& targets) {
+  if (remote_write_ == nullptr && !targets.empty()) remote_write_ = std::make_unique<RemoteWriteMetrics>(registry_->registry);
+  if (remote_write_ != nullptr) remote_write_->Set(targets);
 }
 void OwnMetrics::SegmentRecordsSkipped(uint64_t records) { registry_->records_skipped.Increment(static_cast<double>(records)); }
 

@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -86,10 +85,9 @@ class OwnMetrics {
   void SetEventsLost(uint64_t events);
   // Lines read from the named pipe; totals. The first call creates the series.
   void SetFifoLines(uint64_t good, uint64_t bad);
-  // Counts of remote write to a target. The first call creates the series.
-  void SetRemoteWrite(const std::string& target, const RemoteWriteCounts& counts);
-  // Removes the gauges of all other targets, which a reload removed.
-  void KeepRemoteWrite(const std::set<std::string>& targets);
+  // Counts of remote write, by target. The first call of a target creates its series. Removes the gauges of all other targets,
+  // which a reload removed.
+  void SetRemoteWrite(const std::map<std::string, RemoteWriteCounts>& targets);
   // Segments in the directory that are not read, by reason ("version", "corrupt", ...).
   void SetSegmentsRefused(std::string_view reason, uint64_t segments);
   // Records of unknown kinds, from newer libraries, were skipped.

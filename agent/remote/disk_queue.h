@@ -1,21 +1,16 @@
-// The disk queue of one target: compressed requests in order, kept when the agent is killed at any instruction.
+// The disk queue of one target: compressed requests, first in, first out, kept when the agent is killed at any instruction.
 //
-// Each request belongs to a shard, and of each shard only the oldest request is in flight. A series always has the same shard,
-// so its samples are sent in order. When the assignment of series to shards changes, a new generation begins: none of its
-// requests is sent before all of the former generation are.
+// Each request is a file, whose name says all about it but its body. A file has its name once it is whole; when the request is
+// done, it is removed. The newest stays, with another name, since it tells the last timestamp. If the queue exceeds its size or
+// age, its oldest requests are dropped. A power cut may lose requests that the kernel had not written yet; a kill loses none.
 //
-// A request that was sent is marked as done in its file. A file with nothing left to send is removed, except the newest, whose
-// records tell the last timestamp. If the queue exceeds its size or age, its oldest file is dropped. In memory it holds only
-// the headers of the next few requests. A power cut may lose requests that the kernel had not written yet; a kill loses none.
-//
-// Thread safety: BeginGeneration, Append, Sync and Close from one thread at a time, all others from any.
+// Thread safety: Append from one thread at a time; Next, StillWanted and Finish from one thread; all others from any.
 //
 //   auto queue = DiskQueue::Open({.directory_fd = fd, .directory = "/var/lib/persia/state", .name = "agent.remote.victoria"});
-//   queue.value()->BeginGeneration();
-//   queue.value()->Append({.shard = 0, .samples = 500, .timestamp_ms = now}, body);
-//   while (auto claim = queue.value()->Next()) {      // in several threads
-//     ... send claim->body; before each retry, check StillWanted
-//     queue.value()->Finish(*claim, DiskQueue::Outcome::kSent);
+//   queue.value()->Append({.timestamp_ms = now, .samples = 500}, body);
+//   while (auto request = queue.value()->Next()) {      // in another thread
+//     ... send request->body; before each retry, check StillWanted
+//     queue.value()->Finish();
 //   }
 #pragma once
 
@@ -23,8 +18,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,9 +29,24 @@
 #include "base/mutex.h"
 #include "base/owned_fd.h"
 #include "base/result.h"
-#include "remote/queue_file.h"
+#include "files/durable_file.h"
+#include "model/remote_write_counts.h"
 
 namespace persia::agent {
+
+// A request without its body.
+struct QueueRecord {
+  uint64_t number = 0;       // in the order of the queue
+  int64_t timestamp_ms = 0;  // of all its samples, but for zeros where counts began
+  uint32_t samples = 0;      // 0: it is done
+  bool is_native = false;    // its samples are native histograms, else numbers
+  uint64_t bytes = 0;        // that its file has on disk
+
+  // "000000000012.1700000000000.500.queue"; of native histograms "000000000013.1700000000000.20.native.queue".
+  [[nodiscard]] std::string FileName() const;
+  // Nothing if it is no name of such a file.
+  static std::optional<QueueRecord> OfFileName(std::string_view name);
+};
 
 class DiskQueue {
  public:
@@ -55,163 +65,89 @@ class DiskQueue {
     uint64_t min_backlog_bytes = 1 << 20;
     // How many bytes the filesystem has for the queue; by default the free bytes by statfs, less a reserve for others.
     std::function<uint64_t()> free_bytes{};
-    // Called after each step ("file created", "record written", "record done", "file removed"), for tests that end the process
-    // there.
+    // Called after each step (those of ReplaceDurable, "request done"), for tests that end the process there.
     std::function<void(std::string_view step)> after_step{};
   };
 
   // If an earlier time is this far beyond now, the clock was wrong: later timestamps need not exceed that time.
   static constexpr int64_t kMaxClockLeadMs = 3'600'000;
+  // The writer's requests have at most a few MiB.
+  static constexpr uint64_t kMaxFileBytes = 24 << 20;
 
-  // kSent: the target answered; it may have refused the request. kDropped: StillWanted returned false.
-  enum class Outcome : uint8_t { kSent, kDropped, kDamaged };
+  // What a request survives once it is appended.
+  enum class Durability : uint8_t { kKill, kPowerCut };
 
-  struct Claim {
+  struct Request {
     QueueRecord record{};
     std::string body{};
-    // For the queue.
-    uint64_t id = 0;
-    uint64_t file_number = 0;
   };
 
-  struct Stats {
-    uint64_t pending_records = 0;
-    uint64_t pending_samples = 0;
-    uint64_t pending_bytes = 0;  // of bodies
-    uint64_t file_bytes = 0;
-    std::optional<int64_t> oldest_pending_ms{};
-    std::map<std::string, uint64_t> dropped_samples{};  // "queue_bytes", "queue_age", "disk_full", "corrupt"
-    uint64_t corrupt_places = 0;
-  };
-
-  // An error: the directory cannot be created or read. Damage in it is logged and skipped. A file that the system cannot read
-  // now is read later, and the requests behind it wait.
+  // An error: the directory cannot be created or read.
   static Result<std::unique_ptr<DiskQueue>> Open(Options options);
 
   // The newest timestamp that was appended, also by a former agent, since the clock was last ahead; nothing if none is known.
   [[nodiscard]] std::optional<int64_t> last_timestamp_ms() const;
   [[nodiscard]] int64_t now_ms() const { return options_.now_ms(); }
-  // From now on a series may have another shard. Called before the first Append, too.
-  void BeginGeneration();
-  // `record`: shard, samples, timestamp_ms. An error: it is not in the queue, and counted as dropped.
-  Status Append(QueueRecord record, std::string_view body);
+  // `record`: timestamp_ms, samples, is_native. An error: it is not in the queue, and counted as dropped.
+  Status Append(QueueRecord record, std::string_view body, Durability durability = Durability::kKill);
 
-  // The requests so far are on disk when it returns, unless the disk fails.
-  void Sync();
-
-  // Waits for a request that may be sent; nothing after Stop. The request belongs to the caller until Finish.
-  std::optional<Claim> Next();
-  // False: it was dropped or has expired. Finish it without sending it again.
-  bool StillWanted(const Claim& claim);
-  // `dropped`: samples of the claim that the target has not answered, for kDropped. Nothing: all of them.
-  void Finish(const Claim& claim, Outcome outcome, std::optional<uint32_t> dropped = {});
-  // Next returns nothing from now on. A claim that is not finished is sent again after the next Open.
+  // Waits for a request, and returns the oldest. Nothing after Stop, or after EndWhenEmpty once nothing is pending. A damaged
+  // file is skipped. While a file cannot be read for another reason, the requests behind it wait.
+  // REQUIRES: Finish was called for the request before.
+  std::optional<Request> Next();
+  // False: the request of Next was dropped or has expired. Finish it without sending it again.
+  bool StillWanted();
+  // The request of Next needs no further attempt. `unanswered`: how many of its samples the target has not answered; they were
+  // dropped.
+  void Finish(uint32_t unanswered = 0);
+  // Next returns nothing from now on. A request that is not finished is sent again after the next Open.
   void Stop();
-  // Frees the disk space of requests that are done. Called at the end.
-  void Close();
-  // Waits until nothing is pending, `deadline` or Stop. Returns whether nothing is pending.
-  bool WaitEmpty(std::chrono::steady_clock::time_point deadline);
+  void EndWhenEmpty();
 
-  Stats stats();
+  // Whether nothing is pending.
+  [[nodiscard]] bool empty() const;
+  // Without the totals of the sender. Reasons of dropped samples: "queue_bytes", "queue_age", "disk_full", "corrupt".
+  RemoteWriteCounts stats();
 
  private:
-  struct Pending {
-    uint64_t records = 0;
-    uint64_t samples = 0;
-    uint64_t bytes = 0;
-
-    void Add(const QueueRecord& record) {
-      ++records;
-      samples += record.samples;
-      bytes += record.body_size;
-    }
-    void Remove(const QueueRecord& record) {
-      --records;
-      samples -= record.samples;
-      bytes -= record.body_size;
-    }
-  };
-  struct File {
-    bool is_unread = false;             // of a former agent, and cannot be read now: the pending requests are not known
-    std::shared_ptr<QueueFile> open{};  // null: not in use
-    uint64_t bytes = 0;
-    Pending pending{};
-    int64_t newest_ms = 0;
-  };
-  struct Entry {
-    Claim request;
-    std::shared_ptr<QueueFile> file;
-    bool is_claimed = false;
-  };
-
   explicit DiskQueue(Options options);
   Status OpenDirectory() PERSIA_REQUIRES(mutex_);
   Status ReadDirectory() PERSIA_REQUIRES(mutex_);
-  QueueFile::Found Scan(uint64_t number, File& file, std::string& why) PERSIA_REQUIRES(mutex_);
-  void SetAside(uint64_t number, const std::string& why, uint64_t samples) PERSIA_REQUIRES(mutex_);
-  void ReadLater(uint64_t number, File& file) PERSIA_REQUIRES(mutex_);
 
-  Error Refuse(const char* reason, const QueueRecord& record, const std::string& why) PERSIA_REQUIRES(mutex_);
-  Status CreateFile() PERSIA_REQUIRES(mutex_);
-  void RemoveNewest() PERSIA_REQUIRES(mutex_);
-  void RemoveDone() PERSIA_REQUIRES(mutex_);
-  void DropExpired() PERSIA_REQUIRES(mutex_);
+  void Insert(const QueueRecord& record) PERSIA_REQUIRES(mutex_);
+  const QueueRecord* Oldest() PERSIA_REQUIRES(mutex_);
+  void RemoveOldest() PERSIA_REQUIRES(mutex_);
   void DropOldest(const char* reason) PERSIA_REQUIRES(mutex_);
-  void Unlink(uint64_t number) PERSIA_REQUIRES(mutex_);
+  Error Refuse(const char* reason, const QueueRecord& record, const std::string& why) PERSIA_REQUIRES(mutex_);
+  std::optional<Request> ReadOldest(const QueueRecord& oldest) PERSIA_REQUIRES(mutex_);
   void NoteTimestamp(int64_t timestamp_ms) PERSIA_REQUIRES(mutex_);
-  void NoteCollection(int64_t timestamp_ms, uint64_t bytes) PERSIA_REQUIRES(mutex_);
-  [[nodiscard]] bool FitsMinBacklog(uint64_t bytes) const PERSIA_REQUIRES(mutex_);
+  void NoteCollection(const QueueRecord& record) PERSIA_REQUIRES(mutex_);
   [[nodiscard]] uint64_t FreeBytes() const PERSIA_REQUIRES(mutex_);
-  [[nodiscard]] uint64_t FileBytes() const PERSIA_REQUIRES(mutex_);
-  [[nodiscard]] bool NothingPending() const PERSIA_REQUIRES(mutex_);
   [[nodiscard]] bool IsExpired(int64_t timestamp_ms) const { return timestamp_ms < now_ms() - options_.max_age.count(); }
 
-  std::optional<Claim> ClaimOldest(std::shared_ptr<QueueFile>& file);
-  Entry* FirstFree() PERSIA_REQUIRES(mutex_);
-  void FillWindow() PERSIA_REQUIRES(mutex_);
-  File* FileAtCursor() PERSIA_REQUIRES(mutex_);
-  void MoveCursorTo(uint64_t number) PERSIA_REQUIRES(mutex_);
-  void LeaveFile(File& file) PERSIA_REQUIRES(mutex_);
-  bool GiveBack(const Claim& claim) PERSIA_REQUIRES(mutex_);
-  void WarnUnreadable(const std::string& what, bool& is_reported) const;
-  void NoteReadable(bool& is_reported) const;
-
   [[nodiscard]] std::string path() const { return options_.directory + "/" + options_.name; }
-  [[nodiscard]] QueueFile::Place PlaceOf(uint64_t number) const PERSIA_REQUIRES(mutex_);
-  void CountDamage(const std::string& what) PERSIA_REQUIRES(mutex_);
-  void Step(std::string_view step) const {
-    if (options_.after_step) options_.after_step(step);
-  }
+  [[nodiscard]] DurableFile FileOf(const QueueRecord& record) const PERSIA_REQUIRES(mutex_);
 
   const Options options_;
-  const uint64_t rotate_bytes_;
 
   mutable Mutex mutex_;
   CondVar changed_;
   OwnedFd directory_ PERSIA_GUARDED_BY(mutex_);
-  std::map<uint64_t, File> files_ PERSIA_GUARDED_BY(mutex_);  // by number, so the oldest first
-  bool appending_ PERSIA_GUARDED_BY(mutex_) = false;          // to the newest file; else that is a former agent's
+  std::deque<QueueRecord> records_ PERSIA_GUARDED_BY(mutex_);
+  std::optional<QueueRecord> taken_ PERSIA_GUARDED_BY(mutex_);  // by Next, and not finished; records_ may lack it
   uint64_t next_number_ PERSIA_GUARDED_BY(mutex_) = 1;
-  // The reader is in this file, or in the next that exists.
-  uint64_t cursor_number_ PERSIA_GUARDED_BY(mutex_) = 0;
-  uint64_t cursor_at_ PERSIA_GUARDED_BY(mutex_) = QueueFile::kFileHeaderBytes;
-  std::map<uint64_t, Entry> window_
-      PERSIA_GUARDED_BY(mutex_);  // pending requests before the cursor; by id, so the oldest first
-  uint64_t next_id_ PERSIA_GUARDED_BY(mutex_) = 1;
-  uint32_t generation_ PERSIA_GUARDED_BY(mutex_) = 0;
   std::optional<int64_t> last_timestamp_ms_ PERSIA_GUARDED_BY(mutex_);
   // The last collection, and how many bytes it and the one before have.
   int64_t collection_ms_ PERSIA_GUARDED_BY(mutex_) = 0;
   uint64_t collection_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
   uint64_t former_collection_bytes_ PERSIA_GUARDED_BY(mutex_) = 0;
   bool stopped_ PERSIA_GUARDED_BY(mutex_) = false;
+  bool ends_when_empty_ PERSIA_GUARDED_BY(mutex_) = false;
   std::set<std::string> reported_drops_ PERSIA_GUARDED_BY(mutex_);  // reasons that were logged since the queue was empty
-  // Each was logged, and still holds: requests are refused; the file at the cursor, or a request's body, cannot be read now.
+  // Each was logged, and still holds: requests are refused; the oldest request cannot be read now.
   bool is_full_ PERSIA_GUARDED_BY(mutex_) = false;
-  bool cursor_waits_ PERSIA_GUARDED_BY(mutex_) = false;
-  bool body_waits_ PERSIA_GUARDED_BY(mutex_) = false;
-  std::map<std::string, uint64_t> dropped_samples_ PERSIA_GUARDED_BY(mutex_);
-  uint64_t corrupt_places_ PERSIA_GUARDED_BY(mutex_) = 0;
+  bool is_unreadable_ PERSIA_GUARDED_BY(mutex_) = false;
+  RemoteWriteCounts counts_ PERSIA_GUARDED_BY(mutex_);
 };
 
 }  // namespace persia::agent

@@ -1,27 +1,24 @@
 // Sends the metadata of all families (type, help, unit) to a target, at an interval, in requests of their own.
 //
-// Metadata describe the present, so they are not queued: a request that fails is not repeated before the next interval. They
-// have their own thread and connection, and are sent only while the target accepts samples. So they delay no sample.
+// Metadata describe the present, so they are not queued: a request that fails is not repeated before the next interval.
 //
-// Thread safety: Start, Finish from one thread; all other methods from any.
+// Thread safety: SendIfDue and SendChanged from one thread, all other methods from any.
 //
-//   MetadataSender metadata({.endpoint = endpoint, .accepts_samples = [&] { return sender.Accepts(); }});
-//   metadata.Start();
+//   MetadataSender metadata({.endpoint = endpoint});
 //   metadata.Offer(snapshot->layout);   // at each collection
-//   metadata.Finish(true, deadline);
+//   metadata.SendIfDue(client);         // when the target has nothing else to do
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "model/remote_write_counts.h"
 #include "model/snapshot.h"
 #include "net/http_client.h"
 #include "remote/endpoint.h"
@@ -33,53 +30,34 @@ class MetadataSender {
  public:
   struct Options {
     Endpoint endpoint;
-    std::chrono::milliseconds interval{60'000};
-    uint32_t max_families = 2000;  // of a request
-    std::function<bool()> accepts_samples = [] { return true; };
-  };
-  // Totals of families.
-  struct Counts {
-    uint64_t sent = 0;
-    uint64_t failed = 0;
+    std::chrono::milliseconds interval{60'000};  // 0: nothing is sent
+    uint32_t max_families = 2000;                // of a request
   };
 
-  explicit MetadataSender(Options options)
-      : options_(std::move(options)), client_(ClientOptions(options_.endpoint)), log_("remote.metadata") {}
-  ~MetadataSender() { Finish(false, {}); }
-  MetadataSender(const MetadataSender&) = delete;
-  MetadataSender& operator=(const MetadataSender&) = delete;
+  explicit MetadataSender(Options options) : options_(std::move(options)), log_("remote.metadata") {}
 
-  // Throws std::system_error if the thread cannot be started; then nothing is sent.
-  void Start();
-  // Wakes the thread if the interval has passed and the target accepts samples.
+  // The newest families.
   void Offer(std::shared_ptr<const Layout> layout);
-  // With `sends_last`, sends what has changed since the last request. Returns at the deadline at the latest.
-  void Finish(bool sends_last, std::chrono::steady_clock::time_point deadline);
-  // Ends a request in flight; nothing is sent any more.
-  void Stop();
+  // Sends them if the interval has passed.
+  void SendIfDue(HttpClient& client);
+  // Sends them if they have changed since the target accepted them.
+  void SendChanged(HttpClient& client);
 
-  [[nodiscard]] Counts counts() const;
+  void AddCountsTo(RemoteWriteCounts& counts) const;
 
  private:
-  void Run();
-  std::shared_ptr<const Layout> Next();
-  void Send(const Layout& layout);
+  [[nodiscard]] std::vector<MetadataRequest> Encode() const;
+  void Send(std::vector<MetadataRequest> requests, HttpClient& client);
 
   const Options options_;
-  HttpClient client_;
-  std::vector<MetadataRequest> sent_;  // the last that the target accepted; of the thread
+  std::vector<MetadataRequest> sent_;  // the last that the target accepted
+  std::chrono::steady_clock::time_point next_{};
   StateLog log_;
-  std::thread thread_;
 
   mutable Mutex mutex_;
-  CondVar changed_;
   std::shared_ptr<const Layout> newest_ PERSIA_GUARDED_BY(mutex_);
-  bool is_due_ PERSIA_GUARDED_BY(mutex_) = false;
-  std::chrono::steady_clock::time_point next_ PERSIA_GUARDED_BY(mutex_){};
-  bool is_finishing_ PERSIA_GUARDED_BY(mutex_) = false;
-  bool has_ended_ PERSIA_GUARDED_BY(mutex_) = true;  // the thread
-  bool stopped_ PERSIA_GUARDED_BY(mutex_) = false;
-  Counts counts_ PERSIA_GUARDED_BY(mutex_);
+  uint64_t families_sent_ PERSIA_GUARDED_BY(mutex_) = 0;
+  uint64_t families_failed_ PERSIA_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace persia::agent

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <system_error>
+#include <optional>
+#include <utility>
 
 #include "base/text.h"
 #include "base/thread.h"
@@ -11,13 +12,12 @@
 namespace persia::agent {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMaxRetryAfter = std::chrono::hours(1);
 constexpr size_t kComparedBytes = 120;
 constexpr int kTooLarge = 413;
-// Uncompressed. The writer's requests have at most a few MiB; each sender may have another file's.
+// Uncompressed. The writer's requests have at most a few MiB; the sender may have another file's.
 constexpr size_t kMaxBodyBytes = 8 << 20;
 
 // Times and counts differ from one answer to the next.
@@ -27,133 +27,95 @@ std::string WithoutNumbers(std::string text) {
 }
 
 bool IsFinal(int status) {
-  return std::ranges::find(QueueSender::kFinalStatuses, status) != std::end(QueueSender::kFinalStatuses);
+  constexpr auto& kFinal = RemoteWriteCounts::kFinalStatuses;
+  return std::ranges::find(kFinal, status) != std::end(kFinal);
 }
 
 bool NamesNative(const std::string& error) { return error.find("native histogram") != std::string::npos; }
 
 }  // namespace
 
+QueueSender::QueueSender(Options options)
+    : options_(std::move(options)),
+      client_(ClientOptions(options_.endpoint)),
+      metadata_({.endpoint = options_.endpoint, .interval = options_.metadata_interval, .max_families = options_.max_metadata}),
+      backoff_(options_.min_backoff, options_.max_backoff),
+      log_("remote.send") {}
+
+QueueSender::~QueueSender() { Finish(steady_clock::now()); }
+
 void QueueSender::Start() {
-  try {
-    while (workers_.size() < options_.threads) {
-      options_.before_thread(workers_.size() + 1);
-      std::unique_ptr<Worker> worker(new Worker{.client = HttpClient(ClientOptions(options_.endpoint)),
-                                                .backoff = Backoff(options_.min_backoff, options_.max_backoff)});
-      worker->thread = StartThread("rw send " + options_.endpoint.name, [this, &at = *worker] { Run(at); });
-      workers_.push_back(std::move(worker));
-    }
-  } catch (const std::system_error& error) {
-    if (workers_.empty()) throw;
-    LogWarning("remote.threads", "remote_write " + options_.endpoint.name + ": cannot start a thread: " + error.what() + "; " +
-                                     std::to_string(workers_.size()) + " of " + std::to_string(options_.threads) +
-                                     " senders work");
-  }
+  thread_ = StartThread(
+      "rw send " + options_.endpoint.name, [this] { Run(); });
 }
 
-void QueueSender::Run(Worker& worker) {
-  while (const auto claim = options_.queue->Next()) {
-    uint32_t left = claim->record.samples;
-    if (const auto outcome = Send(*claim, claim->body, left, worker)) options_.queue->Finish(*claim, *outcome, left);
+void QueueSender::Run() {
+  while (auto request = options_.queue->Next()) {
+    if (!Send(*std::move(request))) break;
+    if (is_accepting_ && options_.queue->empty()) metadata_.SendIfDue(client_);
   }
+  if (is_accepting_) metadata_.SendChanged(client_);
+  const MutexLock lock(mutex_);
+  has_ended_ = true;
+  changed_.NotifyAll();
 }
 
-std::optional<DiskQueue::Outcome> QueueSender::Send(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
-                                                    Worker& worker) {
-  std::string without_native;
-  for (bool is_retry = false;; is_retry = true) {
+// False: stopped.
+bool QueueSender::Send(DiskQueue::Request request) {
+  std::vector<Piece> pieces;  // the next one is the last of them
+  pieces.push_back({std::move(request.body), request.record.samples});
+  for (bool is_retry = false; !pieces.empty();) {
     // Before the wait as well: expired requests do not wait one after the other.
-    if (!options_.queue->StillWanted(claim)) return DiskQueue::Outcome::kDropped;
-    if (!WaitUntil(worker.next_attempt)) return std::nullopt;
-    if (!options_.queue->StillWanted(claim)) return DiskQueue::Outcome::kDropped;
-    const Result<HttpResponse> response = Post(body, is_retry, worker.client);
-    worker.next_attempt = {};
-    if (auto rest = DropNative(body, response, left)) {
-      if (left == 0) return DiskQueue::Outcome::kSent;
-      without_native = *std::move(rest);
-      body = without_native;
-      continue;
+    if (!options_.queue->StillWanted()) break;
+    if (!WaitForAttempt()) return false;
+    if (!options_.queue->StillWanted()) break;
+    const Result<HttpResponse> response = Post(pieces.back().body, is_retry);
+    const Verdict verdict = Judge(response, pieces.back().samples, request.record);
+    is_retry = verdict == Verdict::kAgain;
+    is_accepting_ = verdict == Verdict::kAccepted;
+    if (is_accepting_) backoff_ = Backoff(options_.min_backoff, options_.max_backoff);
+    // If no request is small enough for the target, each sample is refused, after two requests.
+    if (is_retry || (verdict == Verdict::kRefused && response.value().status == kTooLarge)) {
+      const MutexLock lock(mutex_);
+      next_attempt_ = steady_clock::now() + backoff_.NextJittered();
     }
-    const Verdict verdict = Judge(response, left, claim.record.timestamp_ms);
-    switch (verdict) {
-      case Verdict::kAccepted:
-        worker.backoff = Backoff(options_.min_backoff, options_.max_backoff);
-        left = 0;
-        return DiskQueue::Outcome::kSent;
-      case Verdict::kRefused:
-        // If no request is small enough for the target, each sample is refused, after two requests.
-        if (response.value().status == kTooLarge) worker.next_attempt = steady_clock::now() + worker.backoff.NextJittered();
-        left = 0;
-        return DiskQueue::Outcome::kSent;
-      case Verdict::kTooLarge:
-        LogHalving(left);
-        return SendHalves(claim, body, left, worker);
-      case Verdict::kAgain:
-        worker.next_attempt = steady_clock::now() + worker.backoff.NextJittered();
-        break;
-    }
+    if (verdict == Verdict::kTooLarge)
+      Halve(pieces);
+    else if (!is_retry)
+      pieces.pop_back();
   }
+  uint32_t unanswered = 0;
+  for (const Piece& piece : pieces) unanswered += piece.samples;
+  options_.queue->Finish(unanswered);
+  return true;
 }
 
-std::optional<std::string> QueueSender::DropNative(std::string_view body, const Result<HttpResponse>& response,
-                                                   uint32_t& left) {
-  if (options_.takes_native || !response.ok()) return std::nullopt;
-  const int status = response.value().status;
-  if (status < 300 || status == kTooLarge || (!IsFinal(status) && !NamesNative(response.value().body))) return std::nullopt;
-  const std::optional<std::string> plain = SnappyUncompress(body, kMaxBodyBytes);
-  const std::optional<WithoutNative> rest = plain ? RemoveNative(*plain) : std::nullopt;
-  if (!rest) return std::nullopt;
-  {
-    const MutexLock lock(mutex_);
-    counts_.samples_refused[status] += rest->histograms;
-    if (is_failing_) refused_in_failure_ += rest->histograms;
+// Replaces the last piece by its halves. REQUIRES: it has more than one sample.
+void QueueSender::Halve(std::vector<Piece>& pieces) {
+  const Piece whole = std::move(pieces.back());
+  pieces.pop_back();
+  if (!std::exchange(is_halving_logged_, true)) {
+    LogInfo("remote.halves",
+            options_.endpoint.name + " finds a request of " + std::to_string(whole.samples) +
+                " samples too large (status 413); such requests are sent in halves. A lower max_samples_per_send "
+                "saves the first attempt");
   }
-  LogWarning("remote.native", options_.endpoint.name +
-                                  " refuses a request with native histograms, which were queued while send_native_histograms "
-                                  "was true; they are dropped: " +
-                                  RefusalOf(response));
-  left -= std::min(left, rest->histograms);
-  std::string compressed;
-  SnappyCompress(rest->body, compressed);
-  return compressed;
-}
-
-void QueueSender::LogHalving(uint32_t samples) {
-  {
-    const MutexLock lock(mutex_);
-    if (std::exchange(is_halving_logged_, true)) return;
-  }
-  LogInfo("remote.halves",
-          options_.endpoint.name + " finds a request of " + std::to_string(samples) +
-              " samples too large (status 413); such requests are sent in halves. A lower max_samples_per_send "
-              "saves the first attempt");
-}
-
-// REQUIRES: more than one sample.
-std::optional<DiskQueue::Outcome> QueueSender::SendHalves(const DiskQueue::Claim& claim, std::string_view body, uint32_t& left,
-                                                          Worker& worker) {
-  const std::optional<std::string> plain = SnappyUncompress(body, kMaxBodyBytes);
-  const std::optional<Halves> halves = plain ? Halve(*plain) : std::nullopt;
+  const std::optional<std::string> plain = SnappyUncompress(whole.body, kMaxBodyBytes);
+  const std::optional<Halves> halves = plain ? HalvesOf(*plain) : std::nullopt;
   if (!halves) {  // the body is not what the writer wrote
     const MutexLock lock(mutex_);
-    counts_.samples_refused[kTooLarge] += left;
-    return DiskQueue::Outcome::kSent;
+    counts_.samples_refused[kTooLarge] += whole.samples;
+    return;
   }
-  for (const std::string_view half : {halves->first, halves->second}) {
-    std::string compressed;
-    SnappyCompress(half, compressed);
-    uint32_t left_of_half = SeriesIn(half);
-    left -= left_of_half;
-    const auto outcome = Send(claim, compressed, left_of_half, worker);
-    left += left_of_half;
-    if (outcome != DiskQueue::Outcome::kSent) return outcome;
+  for (const std::string_view half : {halves->second, halves->first}) {
+    Piece& piece = pieces.emplace_back(Piece{.body = {}, .samples = SeriesIn(half)});
+    SnappyCompress(half, piece.body);
   }
-  return DiskQueue::Outcome::kSent;
 }
 
-Result<HttpResponse> QueueSender::Post(std::string_view body, bool is_retry, HttpClient& client) {
+Result<HttpResponse> QueueSender::Post(std::string_view body, bool is_retry) {
   const auto begin = steady_clock::now();
-  Result<HttpResponse> response = client.Send(WriteRequestTo(options_.endpoint, body));
+  Result<HttpResponse> response = client_.Send(WriteRequestTo(options_.endpoint, body));
   const MutexLock lock(mutex_);
   counts_.bytes += body.size();
   counts_.retries += is_retry ? 1 : 0;
@@ -162,24 +124,24 @@ Result<HttpResponse> QueueSender::Post(std::string_view body, bool is_retry, Htt
   return response;
 }
 
-// Waits until `when`, and for as long as the target asked for. False: stopped.
-bool QueueSender::WaitUntil(steady_clock::time_point when) {
+// Waits as long as the backoff and the target demand. False: stopped.
+bool QueueSender::WaitForAttempt() {
   const MutexLock lock(mutex_);
-  const uint64_t hurries = hurries_;
   for (;;) {
-    const auto until = std::max(hurries == hurries_ ? when : steady_clock::time_point{}, not_before_);
+    const auto until = std::max(next_attempt_, not_before_);
     if (stopped_ || until <= steady_clock::now()) return !stopped_;
     changed_.WaitUntil(mutex_, until);
   }
 }
 
-QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, uint32_t samples, int64_t timestamp_ms) {
+// Counts and logs the answer.
+QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, uint32_t samples, const QueueRecord& record) {
   const int status = response.ok() ? response.value().status : 0;
   if (status >= 200 && status < 300) {
     {
       const MutexLock lock(mutex_);
       counts_.samples_sent += samples;
-      counts_.highest_sent_ms = std::max(counts_.highest_sent_ms, timestamp_ms);
+      counts_.highest_sent_ms = std::max(counts_.highest_sent_ms, record.timestamp_ms);
       counts_.last_error.clear();
       if (!is_failing_) return Verdict::kAccepted;
     }
@@ -188,7 +150,8 @@ QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, ui
   }
   if (status == kTooLarge && samples > 1) return Verdict::kTooLarge;
   const std::string error = RefusalOf(response);
-  const bool is_final = IsFinal(status);
+  const bool is_unwanted_native = record.is_native != 0 && !options_.takes_native && response.ok() && NamesNative(error);
+  const bool is_final = IsFinal(status) || is_unwanted_native;
   std::chrono::seconds pause{0};
   {
     const MutexLock lock(mutex_);
@@ -205,7 +168,9 @@ QueueSender::Verdict QueueSender::Judge(const Result<HttpResponse>& response, ui
   }
   const std::string kind = response.ok() ? "status " + std::to_string(status) : WithoutNumbers(error);
   if (is_final) {
-    log_.Bad(kind, options_.endpoint.name + " refuses " + std::to_string(samples) + " samples, which are dropped: " + error);
+    log_.Bad(kind, options_.endpoint.name + " refuses " + std::to_string(samples) + " samples" +
+                       (is_unwanted_native ? " of native histograms, queued while send_native_histograms was true" : "") +
+                       ", which are dropped: " + error);
     return Verdict::kRefused;
   }
   const bool is_about_native = options_.takes_native && NamesNative(error);
@@ -226,7 +191,7 @@ void QueueSender::LogRecovery(uint32_t accepted) {
   uint64_t refused = 0;
   {
     const MutexLock lock(mutex_);
-    if (!std::exchange(is_failing_, false)) return;
+    is_failing_ = false;
     refused = std::exchange(refused_in_failure_, 0);
   }
   log_.Recovered(options_.endpoint.name + " accepts samples again; " +
@@ -234,10 +199,16 @@ void QueueSender::LogRecovery(uint32_t accepted) {
                  (refused > 0 ? ", " + std::to_string(refused) + " were refused" : ""));
 }
 
-void QueueSender::HurryUp() {
-  const MutexLock lock(mutex_);
-  ++hurries_;
-  changed_.NotifyAll();
+void QueueSender::Finish(steady_clock::time_point deadline) {
+  options_.queue->EndWhenEmpty();
+  {
+    const MutexLock lock(mutex_);
+    next_attempt_ = {};
+    changed_.NotifyAll();
+    while (!has_ended_ && !stopped_ && steady_clock::now() < deadline) changed_.WaitUntil(mutex_, deadline);
+  }
+  Stop();
+  if (thread_.joinable()) thread_.join();
 }
 
 void QueueSender::Stop() {
@@ -247,23 +218,17 @@ void QueueSender::Stop() {
     stopped_ = true;
     changed_.NotifyAll();
   }
-  for (const auto& worker : workers_) worker->client.Interrupt();
+  client_.Interrupt();
 }
 
-void QueueSender::Join() {
-  Stop();
-  for (const auto& worker : workers_)
-    if (worker->thread.joinable()) worker->thread.join();
-}
-
-bool QueueSender::Accepts() const {
-  const MutexLock lock(mutex_);
-  return counts_.samples_sent > 0 && counts_.last_error.empty();
-}
-
-QueueSender::Counts QueueSender::counts() const {
-  const MutexLock lock(mutex_);
-  return counts_;
+RemoteWriteCounts QueueSender::counts() const {
+  RemoteWriteCounts counts;
+  {
+    const MutexLock lock(mutex_);
+    counts = counts_;
+  }
+  metadata_.AddCountsTo(counts);
+  return counts;
 }
 
 }  // namespace persia::agent

@@ -1,11 +1,6 @@
 #include "remote/relabel.h"
 
-#include <openssl/evp.h>
-#include <wctype.h>
-
 #include <algorithm>
-#include <clocale>
-#include <cwchar>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -23,37 +18,30 @@ bool IsLabelName(std::string_view name) {
              name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c); });
 }
 
-// Takes a reference off the front of `rest`, which begins with `$`. Nothing: the `$` is literal.
-std::optional<std::string_view> TakeReference(std::string_view& rest) {
-  std::string_view after = rest.substr(1);
-  const bool braces = after.starts_with('{');
-  if (braces) after.remove_prefix(1);
-  const auto end = std::find_if_not(after.begin(), after.end(), [](char c) { return IsLetter(c) || IsDigit(c); });
-  const auto size = static_cast<size_t>(end - after.begin());
-  if (size == 0 || (braces && (size == after.size() || after[size] != '}'))) return std::nullopt;
-  const std::string_view name = after.substr(0, size);
-  rest = after.substr(size + (braces ? 1 : 0));
-  return name;
-}
-
 // Expands the texts `replacement` and `target_label`, which refer to groups of the regular expression: $1, ${1}, $name,
 // ${name}; `$$` is a dollar. Each reference becomes what `group` returns for its name or number. As in Go's regexp, a reference
 // is as long as letters, digits and underscores go, so that a letter after a number needs braces; a dollar without a reference
 // stays.
 std::string ExpandTemplate(std::string_view text, const std::function<std::string_view(std::string_view name)>& group) {
   std::string out;
-  for (;;) {
-    const size_t dollar = std::min(text.find('$'), text.size());
-    out += text.substr(0, dollar);
-    text.remove_prefix(dollar);
-    if (text.empty()) return out;
-    if (const auto name = TakeReference(text)) {
-      out += group(*name);
+  for (size_t at = 0; at < text.size();) {
+    if (text[at] != '$') {
+      out += text[at++];
+      continue;
+    }
+    const size_t braces = text.substr(at + 1).starts_with('{') ? 1 : 0;
+    const size_t begin = at + 1 + braces;
+    size_t end = begin;
+    while (end < text.size() && (IsLetter(text[end]) || IsDigit(text[end]))) ++end;
+    if (end > begin && (braces == 0 || text.substr(end).starts_with('}'))) {
+      out += group(text.substr(begin, end - begin));
+      at = end + braces;
     } else {
       out += '$';
-      text.remove_prefix(text.starts_with("$$") ? 2 : 1);
+      at += text.substr(at).starts_with("$$") ? 2 : 1;
     }
   }
+  return out;
 }
 
 // Whether the template is a label's name for some captures.
@@ -62,51 +50,12 @@ bool IsLabelTemplate(std::string_view text) {
       text, [](std::string_view) { return std::string_view("x"); }));
 }
 
-// The libc's tables of letters. Without them (a minimal image), only ASCII letters change.
-locale_t Utf8() {
-  static const locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  return utf8;
-}
-
-char ChangedAscii(char c, bool to_lower) {
-  if (to_lower) return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  return c >= 'a' && c <= 'z' ? static_cast<char>(c - ('a' - 'A')) : c;
-}
-
-// Upper or lower case of UTF-8 text, letter by letter, as in Unicode.
-std::string InCase(std::string_view text, bool to_lower) {
-  std::string out;
-  const locale_t utf8 = Utf8();
-  const locale_t before = utf8 == nullptr ? nullptr : uselocale(utf8);  // of this thread
-  while (!text.empty()) {
-    wchar_t letter = 0;
-    mbstate_t state{};
-    const size_t size = utf8 == nullptr ? 1 : std::mbrtowc(&letter, text.data(), text.size(), &state);
-    if (size <= 1 || size > text.size()) {  // ASCII, or not UTF-8
-      out += ChangedAscii(text.front(), to_lower);
-      text.remove_prefix(1);
-      continue;
-    }
-    const auto code = static_cast<wint_t>(letter);
-    char bytes[16];
-    state = {};
-    const size_t written = std::wcrtomb(bytes, static_cast<wchar_t>(to_lower ? towlower(code) : towupper(code)), &state);
-    out += written <= sizeof bytes ? std::string_view(bytes, written) : text.substr(0, size);
-    text.remove_prefix(size);
+std::string InCase(std::string text, bool to_lower) {
+  for (char& c : text) {
+    const bool changes = to_lower ? c >= 'A' && c <= 'Z' : c >= 'a' && c <= 'z';
+    if (changes) c = static_cast<char>(c ^ ('a' - 'A'));
   }
-  if (before != nullptr) uselocale(before);
-  return out;
-}
-
-// MD5, by which Prometheus' action `hashmod` spreads series: the last 8 bytes of the hash, big endian. Nothing if OpenSSL is
-// configured without MD5.
-std::optional<uint64_t> Md5Tail(std::string_view text) {
-  unsigned char hash[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  if (EVP_Digest(text.data(), text.size(), hash, &size, EVP_md5(), nullptr) != 1 || size != 16) return std::nullopt;
-  uint64_t tail = 0;
-  for (unsigned i = 8; i < 16; ++i) tail = tail << 8 | hash[i];
-  return tail;
+  return text;
 }
 
 std::string ValueOf(const Labels& labels, const std::string& name) {
@@ -143,20 +92,13 @@ Status CheckFields(const RelabelConfig& config) {
   for (const std::string& name : config.source_labels)
     if (!IsLabelName(name)) return Error{"source_labels: " + Quoted(name) + " is not a label's name"};
   const bool only_regex = IsOneOf(config.action, {A::kLabelDrop, A::kLabelKeep});
-  const bool compares = IsOneOf(config.action, {A::kKeepEqual, A::kDropEqual});
   const bool changes_case = IsOneOf(config.action, {A::kLowercase, A::kUppercase});
   if (only_regex && config != RelabelConfig{.action = config.action, .regex = config.regex})
     return Error{action + " has a regex and no other field"};
-  if (compares &&
-      config !=
-          RelabelConfig{.action = config.action, .source_labels = config.source_labels, .target_label = config.target_label})
-    return Error{action + " has source_labels and target_label, and no other field"};
   if (changes_case && config.replacement != defaults.replacement) return Error{"replacement: " + action + " has none"};
-  if (config.action == A::kHashMod && config.modulus == 0) return Error{"modulus: " + action + " needs one above 0"};
-  if (config.action == A::kHashMod && !Md5Tail("")) return Error{action + " needs MD5, which this machine's OpenSSL refuses"};
   if (config.action == A::kLabelMap && !IsLabelTemplate(config.replacement))
     return Error{"replacement: " + Quoted(config.replacement) + " is not a label's name"};
-  if (config.action != A::kReplace && config.action != A::kHashMod && !compares && !changes_case) return Done{};
+  if (config.action != A::kReplace && !changes_case) return Done{};
   if (config.target_label.empty()) return Error{"target_label: " + action + " needs one"};
   const bool is_name = config.action == A::kReplace ? IsLabelTemplate(config.target_label) : IsLabelName(config.target_label);
   if (!is_name) return Error{"target_label: " + Quoted(config.target_label) + " is not a label's name"};
@@ -216,13 +158,6 @@ bool RelabelRule::Apply(Labels& labels) const {
       return pattern_->Match(source, captures);
     case A::kDrop:
       return !pattern_->Match(source, captures);
-    case A::kKeepEqual:
-      return ValueOf(labels, config_.target_label) == source;
-    case A::kDropEqual:
-      return ValueOf(labels, config_.target_label) != source;
-    case A::kHashMod:
-      SetLabel(labels, config_.target_label, std::to_string(Md5Tail(source).value_or(0) % config_.modulus));
-      break;
     case A::kLabelMap:
       MapLabels(labels);
       break;

@@ -2,7 +2,7 @@
 //
 // Rules apply in order to all labels of a series, with its name as `__name__`. A regular expression must match the whole text.
 // An empty value removes the label. A name that is not valid in remote write 1.0 (letters, digits, `_`) leaves the labels as
-// they are.
+// they are. `lowercase` and `uppercase` change ASCII letters.
 //
 // Thread safety: Apply from any thread.
 //
@@ -24,27 +24,15 @@
 
 namespace persia::agent {
 
-enum class RelabelAction : uint8_t {
-  kReplace,
-  kKeep,
-  kDrop,
-  kKeepEqual,
-  kDropEqual,
-  kHashMod,
-  kLabelMap,
-  kLabelDrop,
-  kLabelKeep,
-  kLowercase,
-  kUppercase
-};
+// Prometheus has `hashmod`, `keepequal` and `dropequal`, too. They divide targets among servers and compare labels of service
+// discovery.
+enum class RelabelAction : uint8_t { kReplace, kKeep, kDrop, kLabelMap, kLabelDrop, kLabelKeep, kLowercase, kUppercase };
 
 inline constexpr Choice<RelabelAction> kRelabelActions[] = {
     {"replace", RelabelAction::kReplace},     {"keep", RelabelAction::kKeep},
-    {"drop", RelabelAction::kDrop},           {"keepequal", RelabelAction::kKeepEqual},
-    {"dropequal", RelabelAction::kDropEqual}, {"hashmod", RelabelAction::kHashMod},
-    {"labelmap", RelabelAction::kLabelMap},   {"labeldrop", RelabelAction::kLabelDrop},
-    {"labelkeep", RelabelAction::kLabelKeep}, {"lowercase", RelabelAction::kLowercase},
-    {"uppercase", RelabelAction::kUppercase}};
+    {"drop", RelabelAction::kDrop},           {"labelmap", RelabelAction::kLabelMap},
+    {"labeldrop", RelabelAction::kLabelDrop}, {"labelkeep", RelabelAction::kLabelKeep},
+    {"lowercase", RelabelAction::kLowercase}, {"uppercase", RelabelAction::kUppercase}};
 
 // With Prometheus' names and defaults.
 struct RelabelConfig {
@@ -52,7 +40,6 @@ struct RelabelConfig {
   std::vector<std::string> source_labels{};
   std::string separator = ";";
   std::string regex = "(.*)";
-  uint64_t modulus = 0;
   std::string target_label{};
   std::string replacement = "$1";
 

@@ -30,7 +30,13 @@ Result<std::unique_ptr<RemoteWrite>> RemoteWrite::Open(Options options) {
                                 .after_step = options.after_step});
   if (!queue.ok()) return Error{"remote_write " + options.endpoint.name + ": " + queue.error()};
   std::unique_ptr<RemoteWrite> opened(new RemoteWrite(std::move(options), std::move(rules), std::move(queue).value()));
-  if (Status started = opened->StartThreads(); !started.ok()) return Error{started.error()};
+  try {
+    opened->writing_ =
+        StartThread("rw write " + opened->options_.endpoint.name, [target = opened.get()] { target->WriteSnapshots(); });
+    opened->sender_.Start();
+  } catch (const std::system_error& error) {
+    return Error{"remote_write " + opened->options_.endpoint.name + ": cannot start a thread: " + error.what()};
+  }
   return opened;
 }
 
@@ -45,47 +51,18 @@ RemoteWrite::RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<Di
                .active = &active_,
                .rules = std::move(rules),
                .sends_native = options_.sends_native,
-               .min_shards = options_.min_shards,
-               .max_shards = options_.max_shards,
-               .max_samples = options_.max_samples,
-               .series_per_shard = options_.series_per_shard}),
+               .max_samples = options_.max_samples}),
       sender_({.endpoint = options_.endpoint,
-               .threads = options_.max_shards,
                .queue = queue_.get(),
                .takes_native = options_.sends_native,
                .min_backoff = options_.min_backoff,
                .max_backoff = options_.max_backoff,
-               .before_thread = options_.before_thread}),
-      metadata_({.endpoint = options_.endpoint,
-                 .interval = options_.metadata_interval,
-                 .max_families = options_.max_metadata,
-                 .accepts_samples = [this] { return sender_.Accepts(); }}) {
+               .metadata_interval = options_.metadata_interval,
+               .max_metadata = options_.max_metadata}) {
   UpdateQueueStats();
 }
 
-Status RemoteWrite::StartThreads() {
-  try {
-    options_.before_thread(0);
-    writing_ = StartThread("rw write " + options_.endpoint.name, [this] { WriteSnapshots(); });
-    sender_.Start();
-  } catch (const std::system_error& error) {
-    return Error{"remote_write " + options_.endpoint.name + ": cannot start a thread: " + error.what()};
-  }
-  if (options_.metadata_interval.count() == 0) return Done{};
-  try {
-    options_.before_thread(sender_.threads() + 1);
-    metadata_.Start();
-  } catch (const std::system_error& error) {
-    LogWarning("remote.threads", "remote_write " + options_.endpoint.name + ": cannot start a thread: " + error.what() +
-                                     "; metadata are not sent");
-  }
-  return Done{};
-}
-
-void RemoteWrite::Interrupt() {
-  sender_.Stop();
-  metadata_.Stop();
-}
+void RemoteWrite::Interrupt() { sender_.Stop(); }
 
 RemoteWrite::~RemoteWrite() {
   Interrupt();
@@ -99,7 +76,7 @@ RemoteWrite::~RemoteWrite() {
 }
 
 void RemoteWrite::Offer(std::shared_ptr<const Snapshot> snapshot) {
-  if (snapshot != nullptr && snapshot->layout != nullptr) metadata_.Offer(snapshot->layout);
+  if (snapshot != nullptr) sender_.OfferMetadata(snapshot->layout);
   const MutexLock lock(mutex_);
   if (finishing_ || snapshot == nullptr) return;
   was_skipped_ = true;
@@ -151,27 +128,24 @@ void RemoteWrite::WriteSnapshots() {
 }
 
 void RemoteWrite::UpdateQueueStats() {
-  DiskQueue::Stats stats = queue_->stats();
+  RemoteWriteCounts stats = queue_->stats();
   const MutexLock lock(mutex_);
   queue_stats_ = std::move(stats);
 }
 
 Status RemoteWrite::Finish(std::shared_ptr<const Snapshot> last, std::chrono::milliseconds limit, Ending ending) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  if (last != nullptr && last->layout != nullptr) metadata_.Offer(last->layout);
+  if (last != nullptr) sender_.OfferMetadata(last->layout);
   {
     const MutexLock lock(mutex_);
-    if (last != nullptr) waiting_.push_back(last);
     finishing_ = true;
     changed_.NotifyAll();
   }
   writing_.join();
+  writer_.Write(last);
   if (ending == Ending::kEnds) writer_.EndSeries();
-  sender_.HurryUp();
-  const bool all_sent = queue_->WaitEmpty(deadline);
-  metadata_.Finish(all_sent && sender_.Accepts(), deadline);
-  sender_.Join();
-  queue_->Close();
+  sender_.Finish(deadline);
+  const bool all_sent = queue_->empty();
   UpdateQueueStats();
   if (all_sent) return Done{};
   const uint64_t left = queue_->stats().pending_samples;
@@ -180,15 +154,12 @@ Status RemoteWrite::Finish(std::shared_ptr<const Snapshot> last, std::chrono::mi
                options_.file_name + ".queue for the next agent" + (error.empty() ? "" : "; " + error)};
 }
 
-RemoteWrite::Stats RemoteWrite::stats() {
-  const QueueSender::Counts sending = sender_.counts();
+RemoteWriteCounts RemoteWrite::stats() {
+  const RemoteWriteCounts sending = sender_.counts();
   const MutexLock lock(mutex_);
-  Stats stats{queue_stats_,
-              sending,
-              std::min(writer_.shards(), static_cast<uint32_t>(sender_.threads())),
-              writer_.series(),
-              writer_.snapshots(),
-              metadata_.counts()};
+  RemoteWriteCounts stats = queue_stats_;
+  stats.AddTotalsOf(sending);
+  stats.last_error = sending.last_error;
   stats.dropped_samples["behind"] = dropped_behind_;
   stats.dropped_samples["duplicate"] = writer_.duplicates();
   stats.dropped_samples["ends"] = writer_.ends_given_up();

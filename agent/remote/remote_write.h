@@ -1,8 +1,8 @@
 // Sends snapshots to one target by Prometheus' remote write 1.0, through a disk queue.
 //
-// One thread encodes snapshots as requests and appends them to the queue; as many threads as there may be shards send them. So
-// the collector and the pushes to gateways never wait for a target, and an outage of the target uses disk space, not memory.
-// A request in the queue arrives at least once: after a kill, requests that were in flight are sent again, byte for byte.
+// One thread encodes snapshots as requests and appends them to the queue; another one sends them. So the collector and the
+// pushes to gateways never wait for a target, and an outage of the target uses disk space, not memory. A request in the queue
+// arrives at least once: after a kill, the request that was in flight is sent again, byte for byte.
 //
 // Thread safety: Offer, Interrupt, stats from any thread; Finish from one.
 //
@@ -26,11 +26,11 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "model/remote_write_counts.h"
 #include "model/snapshot.h"
 #include "remote/active_series.h"
 #include "remote/disk_queue.h"
 #include "remote/endpoint.h"
-#include "remote/metadata_sender.h"
 #include "remote/queue_sender.h"
 #include "remote/relabel.h"
 #include "remote/snapshot_writer.h"
@@ -42,9 +42,7 @@ class RemoteWrite {
   struct Options {
     Endpoint endpoint;
     std::vector<RelabelConfig> relabel{};
-    bool sends_native = false;  // native histograms as such
-    uint32_t min_shards = 1;
-    uint32_t max_shards = 4;
+    bool sends_native = false;      // native histograms as such
     uint32_t max_samples = 10'000;  // of a request
     // Snapshots that come earlier after the last one are skipped; 0: none is.
     std::chrono::milliseconds send_interval{0};
@@ -60,24 +58,13 @@ class RemoteWrite {
     std::chrono::milliseconds queue_max_age = std::chrono::hours(24);
     std::chrono::milliseconds min_backoff{100};
     std::chrono::milliseconds max_backoff{5000};
-    // For tests.
-    size_t series_per_shard = 50'000;
-    std::function<void(size_t number)> before_thread = [](size_t) {};
-    std::function<void(std::string_view step)> after_step{};  // of the queue
+    std::function<void(std::string_view step)> after_step{};  // of the queue, for tests
   };
 
   // At the end, the series continue with the next agent, or end with the job.
   enum class Ending : uint8_t { kGoesOn, kEnds };
 
-  struct Stats : DiskQueue::Stats {
-    QueueSender::Counts sending{};
-    uint32_t shards = 0;
-    uint64_t series = 0;
-    uint64_t snapshots = 0;  // written to the queue
-    MetadataSender::Counts metadata{};
-  };
-
-  // An error: the queue or the threads cannot be created now. With fewer threads than shards it works, and logs that.
+  // An error: the queue or the threads cannot be created now.
   static Result<std::unique_ptr<RemoteWrite>> Open(Options options);
   // Ends immediately; the next agent sends the waiting requests.
   ~RemoteWrite();
@@ -91,8 +78,11 @@ class RemoteWrite {
   Status Finish(std::shared_ptr<const Snapshot> last, std::chrono::milliseconds limit, Ending ending);
   // Ends the wait in Finish.
   void Interrupt();
-  // The queue's age is that before the last snapshot was offered.
-  Stats stats();
+  // The queue's numbers are those before the last snapshot was offered. Further reasons of dropped samples: "behind",
+  // "duplicate", "ends".
+  RemoteWriteCounts stats();
+  // How many were written to the queue.
+  [[nodiscard]] uint64_t snapshots() const { return writer_.snapshots(); }
   [[nodiscard]] const std::string& name() const { return options_.endpoint.name; }
   // How many samples a snapshot has, before relabelling.
   static uint64_t SamplesOf(const Snapshot& snapshot);
@@ -101,7 +91,6 @@ class RemoteWrite {
 
  private:
   RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<DiskQueue> queue);
-  Status StartThreads();
   void WriteSnapshots();
   void UpdateQueueStats();
   // Waits for an offer. False: the end. Null: the offer was skipped.
@@ -112,7 +101,6 @@ class RemoteWrite {
   ActiveSeries active_;
   SnapshotWriter writer_;  // of the writing thread, and of Finish after it
   QueueSender sender_;
-  MetadataSender metadata_;
 
   Mutex mutex_;
   CondVar changed_;
@@ -121,7 +109,7 @@ class RemoteWrite {
   bool finishing_ PERSIA_GUARDED_BY(mutex_) = false;    // the writing thread ends when nothing waits
   std::optional<std::chrono::system_clock::time_point> last_taken_ PERSIA_GUARDED_BY(mutex_);
   uint64_t dropped_behind_ PERSIA_GUARDED_BY(mutex_) = 0;
-  DiskQueue::Stats queue_stats_ PERSIA_GUARDED_BY(mutex_);
+  RemoteWriteCounts queue_stats_ PERSIA_GUARDED_BY(mutex_);
 
   std::thread writing_;
 };

@@ -53,7 +53,6 @@ SeriesPlan::SeriesPlan(const Layout& layout, const RelabelRules& rules, bool sen
     : layout_(layout), sends_native_(sends_native) {
   for (const FamilyLayout& family : layout.families)
     for (const SeriesLayout& series : family.series) AddSeries(family, series, layout.identities[series.identity], rules);
-  if (!native_indexes_.empty()) native_indexes_.resize(series_.size(), kNone);
 }
 
 void SeriesPlan::AddSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity& identity,
@@ -67,13 +66,14 @@ void SeriesPlan::AddSeries(const FamilyLayout& family, const SeriesLayout& serie
     Labels line = labels;
     InsertLabel(line, kName, family.name + suffix);
     if (extra != nullptr) InsertLabel(line, extra, value);
-    Add(std::move(line), rules);
+    const bool is_quantile = extra != nullptr && family.type == MetricType::kSummary;
+    Add(std::move(line), rules, is_quantile ? 0 : series.created_ms);
   };
   if (HasNative(family)) {
-    const Native native{&*family.native, series.first_value};
     Labels named = labels;
     InsertLabel(named, kName, family.name);
-    Add(std::move(named), rules, &native);
+    if (Add(std::move(named), rules, series.created_ms, /*is_native=*/true))
+      natives_.push_back({series_.size() - 1, &*family.native, series.first_value});
   }
   if (!HasLines(family)) return;
   switch (family.type) {
@@ -91,39 +91,21 @@ void SeriesPlan::AddSeries(const FamilyLayout& family, const SeriesLayout& serie
   add("_count");
 }
 
-void SeriesPlan::Add(Labels labels, const RelabelRules& rules, const Native* native) {
+// False: the series is not sent.
+bool SeriesPlan::Add(Labels labels, const RelabelRules& rules, int64_t created_ms, bool is_native) {
   targets_.push_back(kNone);
-  if (!Relabel(rules, labels)) return;
-  encoded_.assign(native == nullptr ? 0 : 1, kNativeMark);
+  if (!Relabel(rules, labels)) return false;
+  encoded_.assign(is_native ? 1 : 0, kNativeMark);
   for (const auto& [name, value] : labels) AppendLabel(encoded_, name, value);
   const bool named = std::any_of(labels.begin(), labels.end(), [](const auto& label) { return label.first == kName; });
   if (!named || !series_.Add(encoded_)) {
     if (++conflicting_ == 1)
       for (const auto& [name, value] : labels) example_ += (example_.empty() ? "" : ", ") + name + "=\"" + value + '"';
-    return;
+    return false;
   }
   targets_.back() = static_cast<uint32_t>(series_.size() - 1);
-  if (native == nullptr) return;
-  native_indexes_.resize(series_.size(), kNone);
-  native_indexes_.back() = static_cast<uint32_t>(natives_.size());
-  natives_.push_back(*native);
-}
-
-std::vector<int64_t> SeriesPlan::CreatedMs() const {
-  std::vector<int64_t> created_ms(series_.size());
-  const uint32_t* target = targets_.data();
-  for (const FamilyLayout& family : layout_.families) {
-    const bool is_summary = family.type == MetricType::kSummary;
-    const size_t quantiles = is_summary ? family.bounds.size() : 0;
-    const size_t lines = family.type == MetricType::kHistogram ? family.bounds.size() + 3 : is_summary ? 2 : 1;
-    const size_t counts = (HasNative(family) ? 1 : 0) + (HasLines(family) ? lines : 0);
-    for (const SeriesLayout& series : family.series) {
-      target += quantiles;
-      for (size_t i = 0; i < counts; ++i)
-        if (const uint32_t at = *target++; at != kNone) created_ms[at] = series.created_ms;
-    }
-  }
-  return created_ms;
+  created_ms_.push_back(created_ms);
+  return true;
 }
 
 void SeriesPlan::Values(const std::vector<double>& values, std::vector<uint64_t>& bits) const {

@@ -36,8 +36,6 @@ class SeriesTable {
   [[nodiscard]] std::string_view labels(size_t series) const {
     return std::string_view(text_).substr(ends_[series], ends_[series + 1] - ends_[series]);
   }
-  // Evenly spread over all bits.
-  [[nodiscard]] uint64_t hash(size_t series) const { return hashes_[series]; }
 
  private:
   static constexpr uint32_t kFree = 0xffff'ffff;
@@ -64,24 +62,22 @@ class SeriesPlan {
 
   // A series of native histograms: its buckets, and where its values begin in a snapshot.
   struct Native {
+    size_t series;
     const NativeBuckets* buckets;
     size_t first_value;
   };
-  // Null: the samples of the series are numbers.
-  [[nodiscard]] const Native* NativeOf(size_t series) const {
-    return native_indexes_.empty() || native_indexes_[series] == kNone ? nullptr : &natives_[native_indexes_[series]];
-  }
+  [[nodiscard]] const std::vector<Native>& natives() const { return natives_; }
 
   // Replaces `bits`; of a native histogram by those of its count. `values`: of a snapshot with this layout.
   void Values(const std::vector<double>& values, std::vector<uint64_t>& bits) const;
   // When the count of each series began, in Unix milliseconds; 0 for series that are no counts, or if that is unknown.
-  [[nodiscard]] std::vector<int64_t> CreatedMs() const;
+  [[nodiscard]] const std::vector<int64_t>& created_ms() const { return created_ms_; }
 
  private:
   static constexpr uint32_t kNone = 0xffff'ffff;
 
   void AddSeries(const FamilyLayout& family, const SeriesLayout& series, const Identity& identity, const RelabelRules& rules);
-  void Add(Labels labels, const RelabelRules& rules, const Native* native = nullptr);
+  bool Add(Labels labels, const RelabelRules& rules, int64_t created_ms, bool is_native = false);
   // Whether the family's series have these forms.
   [[nodiscard]] bool HasNative(const FamilyLayout& family) const { return sends_native_ && family.native; }
   [[nodiscard]] bool HasLines(const FamilyLayout& family) const { return !HasNative(family) || family.native->classic; }
@@ -91,7 +87,7 @@ class SeriesPlan {
   SeriesTable series_;
   std::vector<uint32_t> targets_;  // the series of each exposed line, in order, or kNone
   std::vector<Native> natives_;
-  std::vector<uint32_t> native_indexes_;  // by series: index into natives_, or kNone; empty: there are none
+  std::vector<int64_t> created_ms_;
   size_t conflicting_ = 0;
   std::string example_;
   std::string encoded_;  // reused

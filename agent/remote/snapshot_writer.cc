@@ -15,8 +15,6 @@ namespace {
 // Below this, the clock need not be wrong: two collections may fall into one millisecond.
 constexpr int64_t kReportedLagMs = 1000;
 
-uint32_t ShardOf(uint64_t hash, uint32_t shards) { return static_cast<uint32_t>((hash >> 32) * shards >> 32); }
-
 }  // namespace
 
 SnapshotWriter::SnapshotWriter(Options options) : options_(std::move(options)), last_ms_(options_.queue->last_timestamp_ms()) {
@@ -40,7 +38,6 @@ void SnapshotWriter::Write(const std::shared_ptr<const Snapshot>& snapshot) {
   plan_->Values(snapshot->values, bits_);
   duplicates_ += plan_->conflicting();
   UpdateActive();
-  UpdateShards();
   if (has_new_layout) AppendZeros(former_ms, timestamp_ms);
   AppendSamples(*snapshot, timestamp_ms);
   AppendStaleMarkers(timestamp_ms);
@@ -75,27 +72,12 @@ void SnapshotWriter::UpdateActive() {
   if (has_new || options_.active->unsaved()) SaveActive();
 }
 
-void SnapshotWriter::UpdateShards() {
-  const auto wanted = static_cast<uint32_t>(
-      std::clamp<size_t>(1 + series_ / options_.series_per_shard, options_.min_shards, options_.max_shards));
-  if (wanted > shards_) {
-    shards_ = wanted;
-    options_.queue->BeginGeneration();
-    series_of_shard_.clear();
-  }
-  if (!series_of_shard_.empty()) return;
-  series_of_shard_.resize(shards_);
-  const SeriesTable& series = plan_->series();
-  for (uint32_t i = 0; i < series.size(); ++i) series_of_shard_[ShardOf(series.hash(i), shards_)].push_back(i);
-}
-
 void SnapshotWriter::EndSeries() {
   LoadFormerSeries();
   for (size_t i = 0; i < active_.size(); ++i)
     if (active_[i]) ended_.emplace_back(plan_->series().labels(i));
   active_.assign(active_.size(), false);
   if (ended_.empty()) return;
-  if (shards_ == 0) options_.queue->BeginGeneration();  // a former agent may have had more shards
   const int64_t now = options_.queue->now_ms();
   ForgetTimeAhead(now);
   AppendStaleMarkers(last_ms_ ? NextTimestamp(*last_ms_ + 1) : NextTimestamp(now));
@@ -109,7 +91,6 @@ void SnapshotWriter::ForgetTimeAhead(int64_t now_ms) {
                  std::to_string(now_ms) +
                  " ms: one of them is wrong by more than an hour; new samples have the clock's time, and a database may refuse "
                  "them for series with later samples");
-  options_.queue->BeginGeneration();
   last_ms_.reset();
 }
 
@@ -149,7 +130,6 @@ bool SnapshotWriter::TakeLayout(const std::shared_ptr<const Layout>& layout) {
   plan_ = std::move(plan);
   layout_ = layout;
   active_ = std::move(active);
-  series_of_shard_.clear();
   return true;
 }
 
@@ -164,67 +144,68 @@ void SnapshotWriter::SaveActive() {
 // For counts that began after the former snapshot: their series have no later sample, and were not above 0 since. Zeros
 // are in separate requests: if the target refuses one as too old, only zeros are lost.
 void SnapshotWriter::AppendZeros(int64_t former_ms, int64_t timestamp_ms) {
-  const std::vector<int64_t> created_ms = plan_->CreatedMs();
   const int64_t earliest_ms = std::max(former_ms, timestamp_ms - options_.max_zero_age_ms);
-  for (uint32_t shard = 0; shard < shards_; ++shard) {
-    for (const uint32_t i : series_of_shard_[shard]) {
-      if (created_ms[i] <= 0 || created_ms[i] < earliest_ms || !(std::bit_cast<double>(bits_[i]) > 0)) continue;
-      // If a series was registered after the former snapshot was read, its zero has the time of that snapshot.
-      const int64_t zero_ms = std::max(created_ms[i], former_ms + 1);
-      if (zero_ms >= timestamp_ms) continue;
-      const std::string_view labels = LabelsOfSeries(plan_->series().labels(i));
-      if (const SeriesPlan::Native* native = plan_->NativeOf(i))
-        request_.AddEmptyHistogram(labels, *native->buckets, zero_ms);
-      else
-        request_.Add(labels, std::bit_cast<uint64_t>(0.0), zero_ms);
-      if (RequestIsFull()) AppendRequest(shard, timestamp_ms);
-    }
-    AppendRequest(shard, timestamp_ms);
+  // Nothing: the series needs none.
+  const auto zero_ms = [&](size_t series) -> std::optional<int64_t> {
+    const int64_t created_ms = plan_->created_ms()[series];
+    if (created_ms <= 0 || created_ms < earliest_ms || !(std::bit_cast<double>(bits_[series]) > 0)) return std::nullopt;
+    // If a series was registered after the former snapshot was read, its zero has the time of that snapshot.
+    const int64_t at = std::max(created_ms, former_ms + 1);
+    return at < timestamp_ms ? std::optional(at) : std::nullopt;
+  };
+  const SeriesTable& series = plan_->series();
+  for (size_t i = 0; i < series.size(); ++i) {
+    const auto at = IsNativeSeries(series.labels(i)) ? std::nullopt : zero_ms(i);
+    if (!at) continue;
+    request_.Add(series.labels(i), std::bit_cast<uint64_t>(0.0), *at);
+    if (RequestIsFull()) AppendRequest(/*is_native=*/false, timestamp_ms);
   }
+  AppendRequest(/*is_native=*/false, timestamp_ms);
+  for (const SeriesPlan::Native& native : plan_->natives()) {
+    const auto at = zero_ms(native.series);
+    if (!at) continue;
+    request_.AddEmptyHistogram(LabelsOfSeries(series.labels(native.series)), *native.buckets, *at);
+    if (RequestIsFull()) AppendRequest(/*is_native=*/true, timestamp_ms);
+  }
+  AppendRequest(/*is_native=*/true, timestamp_ms);
 }
 
-// Writes a request of each shard in turn, so that all shards have something to send from the start.
 void SnapshotWriter::AppendSamples(const Snapshot& snapshot, int64_t timestamp_ms) {
-  std::vector<size_t> next(shards_);
-  for (bool more = true; more;) {
-    more = false;
-    for (uint32_t shard = 0; shard < shards_; ++shard) {
-      const std::vector<uint32_t>& series = series_of_shard_[shard];
-      for (size_t& i = next[shard]; i < series.size() && !RequestIsFull(); ++i) {
-        const uint64_t bits = bits_[series[i]];
-        if (bits == kAbsent) continue;
-        const std::string_view labels = LabelsOfSeries(plan_->series().labels(series[i]));
-        if (const SeriesPlan::Native* native = plan_->NativeOf(series[i])) {
-          const double* const values = snapshot.values.data() + native->first_value;
-          request_.AddHistogram(labels, *native->buckets, *values, values + 1, timestamp_ms);
-        } else {
-          request_.Add(labels, bits, timestamp_ms);
-        }
-      }
-      more = more || next[shard] < series.size();
-      AppendRequest(shard, timestamp_ms);
-    }
+  const SeriesTable& series = plan_->series();
+  for (size_t i = 0; i < series.size(); ++i) {
+    const std::string_view labels = series.labels(i);
+    if (bits_[i] == kAbsent || IsNativeSeries(labels)) continue;
+    request_.Add(labels, bits_[i], timestamp_ms);
+    if (RequestIsFull()) AppendRequest(/*is_native=*/false, timestamp_ms);
   }
+  AppendRequest(/*is_native=*/false, timestamp_ms);
+  for (const SeriesPlan::Native& native : plan_->natives()) {
+    if (bits_[native.series] == kAbsent) continue;
+    const double* const values = snapshot.values.data() + native.first_value;
+    request_.AddHistogram(LabelsOfSeries(series.labels(native.series)), *native.buckets, *values, values + 1, timestamp_ms);
+    if (RequestIsFull()) AppendRequest(/*is_native=*/true, timestamp_ms);
+  }
+  AppendRequest(/*is_native=*/true, timestamp_ms);
 }
 
 // Markers that the queue refuses are written with the next snapshot, up to a limit. The file of active series lists them
 // already.
 void SnapshotWriter::AppendStaleMarkers(int64_t timestamp_ms) {
-  const uint32_t shards = std::max(1U, shards_.load());
   SeriesTable unique;
   for (const std::string& labels : ended_) unique.Add(labels);
-  std::vector<bool> is_written(unique.size());
-  for (uint32_t shard = 0; shard < shards; ++shard) {
+  ended_.clear();
+  for (const bool is_native : {false, true}) {
     std::vector<size_t> in_request;
     const auto write = [&] {
-      const bool ok = AppendRequest(shard, timestamp_ms);
-      for (const size_t i : in_request) is_written[i] = ok;
+      // After a power cut, too, an ended series is in the file or has its marker.
+      if (!AppendRequest(is_native, timestamp_ms, DiskQueue::Durability::kPowerCut))
+        for (const size_t i : in_request) ended_.emplace_back(unique.labels(i));
       in_request.clear();
     };
     for (size_t i = 0; i < unique.size(); ++i) {
-      if (ShardOf(unique.hash(i), shards) != shard) continue;
+      if (IsNativeSeries(unique.labels(i)) != is_native) continue;
       const std::string_view labels = LabelsOfSeries(unique.labels(i));
-      if (IsNativeSeries(unique.labels(i)))
+      if (is_native)
         request_.AddStaleHistogram(labels, timestamp_ms);
       else
         request_.Add(labels, kStaleMarker, timestamp_ms);
@@ -233,9 +214,6 @@ void SnapshotWriter::AppendStaleMarkers(int64_t timestamp_ms) {
     }
     write();
   }
-  ended_.clear();
-  for (size_t i = 0; i < unique.size(); ++i)
-    if (!is_written[i]) ended_.emplace_back(unique.labels(i));
   const bool some_written = ended_.size() < unique.size();
   if (ended_.size() > options_.max_waiting_markers) {
     const size_t excess = ended_.size() - options_.max_waiting_markers;
@@ -243,15 +221,14 @@ void SnapshotWriter::AppendStaleMarkers(int64_t timestamp_ms) {
     ends_given_up_ += excess;
   }
   if (!some_written) return;
-  options_.queue->Sync();  // after a power cut, too, an ended series is in the file or has its marker
   SaveActive();
 }
 
-bool SnapshotWriter::AppendRequest(uint32_t shard, int64_t timestamp_ms) {
+bool SnapshotWriter::AppendRequest(bool is_native, int64_t timestamp_ms, DiskQueue::Durability durability) {
   if (request_.samples() == 0) return true;
   SnappyCompress(request_.bytes(), body_);
-  const bool ok =
-      options_.queue->Append({.shard = shard, .samples = request_.samples(), .timestamp_ms = timestamp_ms}, body_).ok();
+  const QueueRecord record{.timestamp_ms = timestamp_ms, .samples = request_.samples(), .is_native = is_native};
+  const bool ok = options_.queue->Append(record, body_, durability).ok();
   request_.Clear();
   return ok;
 }

@@ -2,8 +2,7 @@
 // is no longer shown.
 //
 // A sample's timestamp is the time of its collection. Timestamps always increase, also after a restart of the agent and when
-// the clock is set back. The labels of a series decide its shard. The number of shards grows with the number of series; each
-// time, a new generation of the queue begins.
+// the clock is set back. Native histograms are in requests of their own: a target may refuse those.
 //
 // A count (a counter, or the buckets, sum and count of a histogram or summary) that began after the former snapshot, and is
 // above 0 in this one, gets a sample of 0 at the time when it began, so that increase() includes its first value.
@@ -35,12 +34,9 @@ class SnapshotWriter {
     ActiveSeries* active = nullptr;
     RelabelRules rules{};
     bool sends_native = false;  // native histograms as such, instead of in their classic form
-    uint32_t min_shards = 1;
-    uint32_t max_shards = 4;
     // Of one request.
     uint32_t max_samples = 10'000;
     size_t max_bytes = 4 << 20;  // before compression
-    size_t series_per_shard = 50'000;
     // A count that began earlier gets no sample of 0. Prometheus refuses samples an hour older than its newest one.
     int64_t max_zero_age_ms = 30 * 60 * 1000;
     // Limit of stale markers that wait while the disk is full; beyond it, the oldest are dropped.
@@ -54,7 +50,6 @@ class SnapshotWriter {
   // Writes the stale markers of all series, also of a former agent's, with a time just after their last sample.
   void EndSeries();
 
-  [[nodiscard]] uint32_t shards() const { return shards_; }
   // Shown in the last snapshot.
   [[nodiscard]] size_t series() const { return series_; }
   // Totals: snapshots written to the queue; samples left out since relabelling gave their series the labels of another; stale
@@ -69,12 +64,11 @@ class SnapshotWriter {
   void ForgetTimeAhead(int64_t now_ms);
   bool TakeLayout(const std::shared_ptr<const Layout>& layout);
   void UpdateActive();
-  void UpdateShards();
   void SaveActive();
   void AppendZeros(int64_t former_ms, int64_t timestamp_ms);
   void AppendSamples(const Snapshot& snapshot, int64_t timestamp_ms);
   void AppendStaleMarkers(int64_t timestamp_ms);
-  bool AppendRequest(uint32_t shard, int64_t timestamp_ms);
+  bool AppendRequest(bool is_native, int64_t timestamp_ms, DiskQueue::Durability durability = DiskQueue::Durability::kKill);
   [[nodiscard]] bool RequestIsFull() const {
     return request_.samples() >= options_.max_samples || request_.bytes().size() >= options_.max_bytes;
   }
@@ -84,13 +78,11 @@ class SnapshotWriter {
   std::unique_ptr<const SeriesPlan> plan_;  // of layout_
   std::vector<bool> active_;                // of the plan's series: whether it was sent, and not ended
   std::vector<std::string> ended_;          // labels of series whose stale marker is not in the queue yet
-  std::vector<std::vector<uint32_t>> series_of_shard_;
-  std::vector<uint64_t> bits_;  // the values of this snapshot
+  std::vector<uint64_t> bits_;              // the values of this snapshot
   WriteRequest request_;
   std::string body_;                // reused
   std::optional<int64_t> last_ms_;  // the newest timestamp that was written
   bool is_clock_reported_ = false;
-  std::atomic<uint32_t> shards_ = 0;
   std::atomic<size_t> series_ = 0;
   std::atomic<uint64_t> snapshots_ = 0;
   std::atomic<uint64_t> duplicates_ = 0;

@@ -140,16 +140,6 @@ size_t SizeOf(std::string_view body, uint32_t series) {
   return std::min(at, body.size());
 }
 
-bool HasHistogram(std::string_view series) {
-  size_t at = 0;
-  ReadLength(series, at);
-  while (at < series.size() && series[at] == BytesKey(1)) {  // labels
-    const uint64_t length = ReadLength(series, at);
-    at += length;
-  }
-  return at < series.size() && series[at] == BytesKey(4);
-}
-
 }  // namespace
 
 uint32_t SeriesIn(std::string_view body) {
@@ -158,21 +148,7 @@ uint32_t SeriesIn(std::string_view body) {
   return series;
 }
 
-std::optional<WithoutNative> RemoveNative(std::string_view body) {
-  WithoutNative rest;
-  while (!body.empty()) {
-    const std::string_view series = body.substr(0, SizeOf(body, 1));
-    body.remove_prefix(series.size());
-    if (HasHistogram(series))
-      ++rest.histograms;
-    else
-      rest.body += series;
-  }
-  if (rest.histograms == 0) return std::nullopt;
-  return rest;
-}
-
-std::optional<Halves> Halve(std::string_view body) {
+std::optional<Halves> HalvesOf(std::string_view body) {
   const uint32_t series = SeriesIn(body);
   if (series < 2) return std::nullopt;
   const size_t first = SizeOf(body, series / 2);

@@ -65,17 +65,11 @@ class WriteRequest {
 
 // How many time series a body has before compression. REQUIRES: WriteRequest made it.
 [[nodiscard]] uint32_t SeriesIn(std::string_view body);
-// The body without its native histograms, and how many those are; nothing if it has none. REQUIRES: WriteRequest made it.
-struct WithoutNative {
-  std::string body;
-  uint32_t histograms = 0;
-};
-[[nodiscard]] std::optional<WithoutNative> RemoveNative(std::string_view body);
 // The first and the second half of the time series of a body. Nothing if it has fewer than two. REQUIRES: WriteRequest made it.
 struct Halves {
   std::string_view first, second;
 };
-[[nodiscard]] std::optional<Halves> Halve(std::string_view body);
+[[nodiscard]] std::optional<Halves> HalvesOf(std::string_view body);
 
 // The metadata of families in a remote write 1.0 request: type, help and unit. Encoded by hand.
 //

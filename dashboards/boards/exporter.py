@@ -141,7 +141,6 @@ def remote_write():
         _worst("Requests by status", of_all, "reqps", or_zero(requests, AGENT, "persia_agent_series", "status"), AGENT_LEGEND + " {{status}}", (12, 6)),
         panel("Request duration", "Time of one request, with its response.", "s", durations, (12, 6)),
         panel("Requests sent again", "Requests that the target had not accepted.", "reqps", {"": total("retries")}, (12, 6)),
-        panel("Shards", "Upper bound of concurrent requests.", "short", {"": gauge("shards")}, (12, 6)),
         panel("Metadata", "Families whose type, unit and help text the target accepted, or did not.", "cps", metadata, (12, 6)),
     ]
 

@@ -7,14 +7,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -73,32 +71,10 @@ std::string Processes(uint64_t count) {
   return "processes counted " + (text.empty() ? "0" : text) + " times";
 }
 
-// A record of the disk queue, read without the agent's code.
-struct Record {
-  std::string body;
-  uint64_t end = 0;
-  bool intact = false;
-  bool is_done = false;
-};
-
-std::vector<Record> RecordsOf(std::string_view written, std::string_view now) {
-  constexpr size_t kHeader = 48;
-  constexpr size_t kDone = 40;
-  std::vector<Record> records;
-  for (size_t at = 16; at + kHeader <= written.size();) {
-    uint32_t size = 0;
-    std::memcpy(&size, written.data() + at + 8, sizeof size);
-    if (written.size() - at - kHeader < size) break;
-    Record record;
-    record.end = at + kHeader + size;
-    record.body = written.substr(at + kHeader, size);
-    record.intact = record.end <= now.size() && written.substr(at, kDone) == now.substr(at, kDone) &&
-                    written.substr(at + kHeader, size) == now.substr(at + kHeader, size);
-    record.is_done = record.intact && now[at + kDone] != 0;
-    at = record.end;
-    records.push_back(std::move(record));
-  }
-  return records;
+// The body of a request of the disk queue, of which these bytes were written, read without the agent's code.
+std::string BodyOf(std::string_view written) {
+  constexpr size_t kBefore = 16 + 24 + 12;  // the headers of the file, the batch and the record
+  return std::string(written.substr(std::min(kBefore, written.size())));
 }
 
 }  // namespace
@@ -222,15 +198,11 @@ class Judge::Recovery {
                                   .free_bytes = [] { return UINT64_MAX; }});
     std::vector<std::string> bodies;
     if (!queue.ok()) return {queue.error()};
-    std::thread last([&queue] {
-      queue.value()->WaitEmpty(std::chrono::steady_clock::now() + std::chrono::minutes(1));
-      queue.value()->Stop();
-    });
-    while (auto claim = queue.value()->Next()) {
-      bodies.push_back(claim->body);
-      queue.value()->Finish(*claim, DiskQueue::Outcome::kSent);
+    queue.value()->EndWhenEmpty();
+    while (auto request = queue.value()->Next()) {
+      bodies.push_back(request->body);
+      queue.value()->Finish();
     }
-    last.join();
     return bodies;
   }
 
@@ -321,7 +293,7 @@ std::string Judge::Recover(const Image& image, const Told& told, const Disk& dis
   }
   for (const std::string& name : BrokenIn(root)) {
     // A queue's file whose requests the cut has lost is kept. WrongRequests has found that no whole one was in it.
-    const bool is_lost = name.ends_with(".queue.broken");
+    const bool is_lost = name.find(".queue.broken-") != std::string::npos;
     if (!broken_before.contains(name) && !told.damaged && !is_lost) return "a cut has damaged a file: " + name;
   }
   if (told.damaged && !HasFileWith(root, *told.damaged)) return "the damaged state is overwritten";
@@ -363,14 +335,13 @@ std::string Judge::WrongGroups(const std::set<std::string>& groups, const Told& 
   return "";
 }
 
-// Each whole record that is not marked as done is sent, once, in its order.
+// Each whole request that is not done is sent, once, in its order.
 std::string Judge::WrongRequests(const std::vector<std::string>& sent, const Image& image, const Disk& disk) const {
   std::vector<std::string> expected;
   for (const auto& [path, file] : image.files) {
-    if (!path.starts_with(QueueName()) || !path.ends_with(".queue")) continue;
-    for (Record& record : RecordsOf(disk.Written(file.number), file.content->bytes)) {
-      if (record.intact && !record.is_done) expected.push_back(std::move(record.body));
-    }
+    if (!path.starts_with(QueueName()) || !path.ends_with(".queue") || path.ends_with(".0.queue")) continue;
+    const std::string_view written = disk.Written(file.number);
+    if (file.content->bytes == written) expected.push_back(BodyOf(written));
   }
   if (sent == expected) return "";
   return std::to_string(sent.size()) + " requests are sent, of " + std::to_string(expected.size()) + " whole ones on disk" +

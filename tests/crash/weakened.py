@@ -117,5 +117,5 @@ WEAKENED = {
     ),
     "draft of the state": Weakened(_in_place("agent.state")),
     "draft of the groups": Weakened(_in_place("agent.groups")),
-    "fdatasync of stale markers before the series are forgotten": Weakened(_without_syncs(lambda name, _: name.endswith(".queue"))),
+    "fdatasync of stale markers before the series are forgotten": Weakened(_without_syncs(lambda name, renamed: not renamed and name.endswith(".queue.draft"))),
 }

@@ -115,8 +115,3 @@ def snappy(start, repeated, size):
         left >>= 7
     block += bytes([left, 63 << 2]) + struct.pack("<I", len(start) - 1) + start
     return bytes(block) + (bytes([63 << 2 | 2]) + struct.pack("<H", repeated)) * ((size - len(start)) // 64)
-
-
-def queue_file(path, body, samples, now_ms):
-    rest = struct.pack("<6Iq", len(body), zlib.crc32(body), 1, 0, samples, 0, now_ms)
-    path.write_bytes(b"PRSMRWQ\n" + struct.pack("<II", 1, 0) + b"RWR1" + struct.pack("<I", zlib.crc32(rest)) + rest + bytes(8) + body)

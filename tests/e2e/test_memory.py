@@ -164,7 +164,8 @@ def queue(job):
     """Eight requests of 50 MiB, each with 128 million series of no bytes."""
     body = hostile.snappy(b"\x0a\x00" * (20 * MIB), 2, 250 * MIB)
     for number in range(8):
-        hostile.queue_file(remote_file(job, "queue") / f"{900 + number:012}.queue", body, 1_000_000, int(time.time() * 1000))
+        name = f"{900 + number:012}.{int(time.time() * 1000)}.1000000.queue"
+        hostile.journal(remote_file(job, "queue") / name, b"PRSMRWQ\n", (1, body))
 
 
 # The pipe.

@@ -45,8 +45,7 @@ def test_a_kept_connection_that_is_half_closed_costs_nothing(receivers, job, tmp
     well, receiver = receivers().start(), receivers().start()
     times = 5
     receiver.faults.extend([None, IDLE_HALF_CLOSE] * times)
-    # One shard has one connection, and reuses it.
-    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "queue_config": {"max_shards": 1}}]
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db"}]
     agent = job.agent(settings(tmp_path, *targets))
     job.worker().tell("busy my_app steps")
     wait_until(lambda: len(receiver.visits) > 2 * times + 3, "requests after those")
@@ -65,7 +64,7 @@ def test_a_fault_on_a_connection_that_was_used_loses_nothing(receivers, job, tmp
     """In these cases libcurl itself may retry."""
     well, receiver = receivers().start(), receivers().start()
     receiver.faults.extend([None, None, fault, None, fault])
-    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "queue_config": {"max_shards": 1}}]
+    targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db"}]
     agent = job.agent(settings(tmp_path, *targets))
     wait_until(lambda: len(receiver.visits) > 8, "requests after those")
     assert receiver.met == [fault, fault]
@@ -104,7 +103,7 @@ def test_a_target_in_each_kind_of_trouble_by_turns_gets_every_sample_in_order(re
     well, receiver = receivers().start(), receivers().start()
     elsewhere = receivers().start()
     redirect = status(307, location=elsewhere.url.replace("127.0.0.1", "localhost"))
-    queue = {"max_shards": 1, "max_backoff": "500ms"}
+    queue = {"max_backoff": "500ms"}
     targets = [{"url": well.url, "name": "well"}, {"url": receiver.url, "name": "db", "queue_config": queue}]
     worker = job.worker()
     worker.tell("busy my_app steps")
@@ -130,7 +129,7 @@ def test_each_change_of_a_targets_answer_is_a_line(receiver, job, tmp_path):
     troubles = [401, 404, 403, 500, 407, 429]
     for code in troubles:
         receiver.faults.extend([status(code), None])
-    agent = job.agent(settings(tmp_path, {"url": receiver.url, "name": "db", "queue_config": {"max_shards": 1}}), "--push-interval=0.2")
+    agent = job.agent(settings(tmp_path, {"url": receiver.url, "name": "db"}), "--push-interval=0.2")
     job.worker().tell("busy my_app steps")
     wait_until(lambda: len(receiver.visits) > 2 * len(troubles) + 1 or None, "requests after those")
     assert [fault[0] for fault in receiver.met] == troubles

@@ -1,4 +1,4 @@
-// Fields of a relabelling rule, each up to a NUL: action (its first byte), a source label, separator, regex, modulus, target
+// Fields of a relabelling rule, each up to a NUL: action (its first byte), a source label, separator, regex, target
 // label, replacement; then values of labels. The rule is refused in one line, or leaves labels that remote write accepts.
 #include <algorithm>
 #include <cstddef>
@@ -44,7 +44,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const std::string source = Take(rest); !source.empty()) config.source_labels = {source, "b"};
   if (const std::string separator = Take(rest); !separator.empty()) config.separator = separator;
   if (const std::string regex = Take(rest); !regex.empty()) config.regex = regex;
-  config.modulus = Take(rest).size();
   config.target_label = Take(rest);
   if (const std::string replacement = Take(rest); !replacement.empty()) config.replacement = replacement;
   persia::agent::Labels labels{{"__name__", "n"}};

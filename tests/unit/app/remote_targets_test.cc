@@ -41,13 +41,13 @@ class RemoteTargetsTest : public ::testing::Test {
     close(fd_);
   }
 
-  void Apply(const std::map<std::string, std::string>& url_of, uint32_t max_shards = 1) {
+  void Apply(const std::map<std::string, std::string>& url_of, uint32_t max_samples = 10'000) {
     AgentOptions options;
     for (const auto& [name, url] : url_of) {
       options.remote_write.emplace_back();
       options.remote_write.back().name = name;
       options.remote_write.back().url = url;
-      options.remote_write.back().max_shards = max_shards;
+      options.remote_write.back().max_samples = max_samples;
     }
     targets_->Apply(options);
   }
@@ -56,12 +56,7 @@ class RemoteTargetsTest : public ::testing::Test {
     snapshot->collected_at = std::chrono::system_clock::now();
     targets_->Offer(snapshot);
   }
-  uint64_t Sent(const std::string& name) {
-    for (const RemoteTargets::TargetStats& target : targets_->stats()) {
-      if (target.name == name) return target.stats.sending.samples_sent;
-    }
-    return 0;
-  }
+  uint64_t Sent(const std::string& name) { return targets_->stats()[name].samples_sent; }
 
   const TemporaryDirectory temporary_;
   const int fd_;
@@ -141,16 +136,16 @@ TEST_F(RemoteTargetsTest, OneThatCannotBeOpenedIsSeenAndTriedAgain) {
   EXPECT_THAT(log_.Messages(), ElementsAre(HasSubstr("the agent tries again at each collection")));
   const auto off = targets_->stats();
   ASSERT_THAT(off, SizeIs(1));
-  EXPECT_EQ(off[0].stats.dropped_samples.at("not_open"), 3U);
-  EXPECT_EQ(off[0].queue_max_bytes, RemoteWriteTarget{}.queue_max_bytes) << "also of a queue that is not open";
-  EXPECT_GE(off[0].stats.oldest_pending_ms.value_or(0), before) << "it is seen to be behind";
-  EXPECT_LE(*off[0].stats.oldest_pending_ms, before + 60'000);
+  EXPECT_EQ(off.at("db").dropped_samples.at("not_open"), 3U);
+  EXPECT_EQ(off.at("db").queue_max_bytes, RemoteWriteTarget{}.queue_max_bytes) << "also of a queue that is not open";
+  EXPECT_GE(off.at("db").oldest_pending_ms.value_or(0), before) << "it is seen to be behind";
+  EXPECT_LE(*off.at("db").oldest_pending_ms, before + 60'000);
   std::filesystem::remove(in_its_place);
   Offer();
   EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
-  EXPECT_EQ(targets_->stats()[0].stats.dropped_samples.at("not_open"), 3U);
+  EXPECT_EQ(targets_->stats()["db"].dropped_samples.at("not_open"), 3U);
   Apply({{"db", receiver.url()}});
-  EXPECT_EQ(targets_->stats()[0].stats.dropped_samples.at("not_open"), 3U);
+  EXPECT_EQ(targets_->stats()["db"].dropped_samples.at("not_open"), 3U);
 }
 
 TEST_F(RemoteTargetsTest, OneThatIsOffMayBeInterruptedAndFinished) {
@@ -160,7 +155,7 @@ TEST_F(RemoteTargetsTest, OneThatIsOffMayBeInterruptedAndFinished) {
   Offer();
   targets_->Interrupt();
   targets_->Finish(nullptr, std::chrono::milliseconds(0), std::chrono::milliseconds(0), RemoteWrite::Ending::kEnds);
-  EXPECT_EQ(targets_->stats()[0].stats.dropped_samples.at("not_open"), 1U);
+  EXPECT_EQ(targets_->stats()["db"].dropped_samples.at("not_open"), 1U);
 }
 
 // The higher limit would hold up the end of the job for an hour.
@@ -168,7 +163,7 @@ TEST_F(RemoteTargetsTest, OneThatIsAwayHasTheLowerLimitAtTheEnd) {
   Receiver well;
   Apply({{"away", "http://127.0.0.1:1/api/v1/write"}, {"well", well.url()}});
   Offer();
-  while (targets_->stats()[0].stats.sending.last_error.empty()) usleep(1000);
+  while (targets_->stats()["away"].last_error.empty()) usleep(1000);
   targets_->Finish(nullptr, std::chrono::hours(1), std::chrono::milliseconds(1), RemoteWrite::Ending::kGoesOn);
   EXPECT_EQ(Sent("well"), 1U);
   EXPECT_THAT(log_.Messages(), Contains(ContainsRegex("away: 1 samples wait in .* for the next agent")));
@@ -197,7 +192,7 @@ TEST_F(RemoteTargetsTest, AConnectionMayTakeAsLongAsTheSettingsSay) {
     options.remote_write.back().url = url;
     targets_->Apply(options);
     Offer();
-    const auto error = [this] { return targets_->stats()[0].stats.sending.last_error; };
+    const auto error = [this] { return targets_->stats()["db"].last_error; };
     while (error().empty()) usleep(1000);
     EXPECT_THAT(error(), HasSubstr(limit.count() == 100 ? "no connection within 0.1 s" : "no connection within 0.2 s"));
   }

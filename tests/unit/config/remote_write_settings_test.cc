@@ -64,8 +64,7 @@ TEST(RemoteWriteSettings, AnEntryOfPrometheusIsTaken) {
       send_native_histograms: true
       protobuf_message: prometheus.WriteRequest
       queue_config:
-        min_shards: 2
-        max_shards: 200
+        min_shards: 1
         max_samples_per_send: 500
         min_backoff: 30ms
         max_backoff: 10s
@@ -76,7 +75,7 @@ TEST(RemoteWriteSettings, AnEntryOfPrometheusIsTaken) {
         - {source_labels: [__name__, job], separator: "@", regex: "a.*@b", action: Drop}
         - {regex: feat, action: labeldrop}
         - {target_label: cluster, replacement: eu}
-        - {source_labels: [instance], modulus: 8, target_label: shard, action: hashmod}
+        - {source_labels: [instance], target_label: instance, action: Uppercase}
       send_interval_seconds: 60
       queue_max_bytes: 1048576
     - url: http://prometheus:9090/api/v1/write
@@ -99,8 +98,6 @@ TEST(RemoteWriteSettings, AnEntryOfPrometheusIsTaken) {
   full.proxy.url = "http://proxy.example:3128";
   full.proxy.no_proxy = "10.0.0.0/8,.example.com";
   full.follow_redirects = false;
-  full.min_shards = 2;
-  full.max_shards = 64;
   full.max_samples = 500;
   full.min_backoff = std::chrono::milliseconds(30);
   full.max_backoff = std::chrono::seconds(10);
@@ -110,7 +107,7 @@ TEST(RemoteWriteSettings, AnEntryOfPrometheusIsTaken) {
   full.relabel = {{.action = RelabelAction::kDrop, .source_labels = {"__name__", "job"}, .separator = "@", .regex = "a.*@b"},
                   {.action = RelabelAction::kLabelDrop, .regex = "feat"},
                   {.target_label = "cluster", .replacement = "eu"},
-                  {.action = RelabelAction::kHashMod, .source_labels = {"instance"}, .modulus = 8, .target_label = "shard"}};
+                  {.action = RelabelAction::kUppercase, .source_labels = {"instance"}, .target_label = "instance"}};
   full.send_native_histograms = true;
   full.send_interval = std::chrono::minutes(1);
   full.queue_max_bytes = 1U << 20;
@@ -152,9 +149,8 @@ TEST(RemoteWriteSettings, EachFormOfAccessIsTaken) {
   EXPECT_TRUE(One("proxy_from_environment: true").proxy.from_environment);
   EXPECT_EQ(One("proxy_url: 'socks5://u:p@[::1]:1080/'").proxy.url, "socks5://u:p@[::1]:1080/");
   EXPECT_EQ(One("queue_config: {sample_age_limit: 0s}").sample_age_limit.count(), 0);
-  EXPECT_EQ(One("queue_config: {min_shards: 9}").max_shards, 9U);
   EXPECT_FALSE(One("metadata_config: {send: false}").sends_metadata);
-  EXPECT_EQ(One("write_relabel_configs: , queue_config: , tls_config: , headers: ").max_shards, 4U) << "commented out";
+  EXPECT_EQ(One("write_relabel_configs: , queue_config: , tls_config: , headers: ").max_samples, 10'000U) << "commented out";
 }
 
 // The usual setup of two tenants. A name keeps its queue, whatever the order of the targets.
@@ -212,6 +208,9 @@ TEST(RemoteWriteSettings, AKeyWithoutEffectIsANote) {
   } const cases[] = {
       {"queue_config: {capacity: 10000}",
        ":3:42: queue_config: capacity: has no effect: samples wait on disk; their limit is queue_max_bytes"},
+      {"queue_config: {max_shards: 200}",
+       "max_shards: has no effect: one request at a time is sent; raise max_samples_per_send"},
+      {"queue_config: {min_shards: 2}", "min_shards: has no effect: one request at a time is sent; raise max_samples_per_send"},
       {"queue_config: {batch_send_deadline: 5s}", "batch_send_deadline: has no effect: each collection is sent at once"},
       {"queue_config: {retry_on_http_429: false}", "retry_on_http_429: has no effect"},
       {"send_exemplars: true", "send_exemplars: has no effect"},
@@ -242,16 +241,15 @@ TEST(RemoteWriteSettings, AnErrorNamesItsPlace) {
       {"    - url: ftp://h/w\n", "the scheme is unknown (http, https)"},
       {"    - url: http://u:hunter2@h/w\n", "a URL must not have a user and password"},
       {"    - {url: http://h/w, nmae: db}\n", "unknown key \"nmae\"; did you mean \"name\"?"},
-      {"    - {url: http://h/w, queue_config: {max_shard: 2}}\n",
-       "queue_config: unknown key \"max_shard\"; did you mean \"max_shards\"?"},
-      {"    - {url: http://h/w, queue_config: {max_shards: 0}}\n",
-       ":3:52: queue_config: max_shards: \"0\" is not a number from 1"},
-      {"    - {url: http://h/w, queue_config: {min_shards: 3, max_shards: 2}}\n", "min_shards is above max_shards"},
+      {"    - {url: http://h/w, queue_config: {max_backof: 2s}}\n",
+       "queue_config: unknown key \"max_backof\"; did you mean \"max_backoff\"?"},
+      {"    - {url: http://h/w, queue_config: {max_backoff: 0s}}\n",
+       ":3:53: queue_config: max_backoff: \"0s\" is out of range"},
       {"    - {url: http://h/w, queue_config: {min_backoff: 3s, max_backoff: 2s}}\n", "min_backoff is above max_backoff"},
       {"    - {url: http://h/w, queue_config: {sample_age_limit: 1s}}\n", "\"1s\" is out of range (0s, or 60 s to 2592000 s)"},
       {"    - {url: http://h/w, queue_config: {max_samples_per_send: 0}}\n", "1 to 100000"},
       {"    - {url: http://h/w, basic_auth: {username: u, password: }}\n", "password: the value is missing"},
-      {"    - {url: http://h/w, queue_config: [1]}\n", "queue_config: expected a map (max_shards: 4 ...), found a list"},
+      {"    - {url: http://h/w, queue_config: [1]}\n", "queue_config: expected a map (max_backoff: 5s ...), found a list"},
       {"    - {url: http://h/w, remote_timeout: soon}\n", "\"soon\" is not a duration (30s, 1m30s, 1d12h)"},
       {"    - {url: http://h/w, remote_timeout: 30}\n", "\"30\" is not a duration"},
       {"    - {url: http://h/w, metadata_config: {send: maybe}}\n", "metadata_config: send: \"maybe\""},
@@ -288,17 +286,15 @@ TEST(RemoteWriteSettings, AnErrorNamesItsPlace) {
        "sigv4: the agent does not sign requests; set url to a proxy"},
       {"    - {url: http://h/w, oauth2: {client_secret: hunter2}}\n", "oauth2: the agent fetches no tokens"},
       {"    - {url: http://h/w, azuread: {cloud: x}}\n", "azuread: the agent fetches no tokens"},
-      {"    - {url: http://h/w, timeout_seconds: 3}\n", "timeout_seconds: the name is remote_timeout: 30s"},
       {"    - {url: http://h/w, username: u}\n", "username: belongs into basic_auth"},
       {"    - {url: http://h/w, ca_file: /f}\n", "ca_file: belongs into tls_config"},
-      {"    - {url: http://h/w, max_shards: 3}\n", "max_shards: belongs into queue_config"},
-      {"    - {url: http://h/w, queue_max_age_seconds: 3}\n", "the name is queue_config: {sample_age_limit: 24h}"},
+      {"    - {url: http://h/w, max_samples_per_send: 3}\n", "max_samples_per_send: belongs into queue_config"},
       {"    - url: http://h/w\n    - url: http://h/w\n", ":4:7: remote_write: an earlier target has the name \"h:80-"},
       {"    - {url: http://h/w, name: db}\n    - {url: http://i/w, name: db}\n",
        ":4:7: remote_write: an earlier target has the name \"db\"; give this one another name"},
       {"    - {url: http://h/w, write_relabel_configs: {action: drop}}\n", "write_relabel_configs: expected a list"},
-      {"    - {url: http://h/w, write_relabel_configs: [{action: hashmod}]}\n",
-       "modulus: the action hashmod needs one above 0"},
+      {"    - {url: http://h/w, write_relabel_configs: [{source_labels: [a], modulus: 8, target_label: b, action: hashmod}]}\n",
+       "action: \"hashmod\" is not one of: replace, keep, drop, labelmap, labeldrop, labelkeep, lowercase, uppercase"},
       {"    - {url: http://h/w, write_relabel_configs: [{source_labels: [a], regex: '(', action: drop}]}\n", "regex: \"(\""},
       {"    - {url: http://h/w, write_relabel_configs: [{source_labels: a, action: drop}]}\n", "expected a list of labels"},
   };
@@ -310,13 +306,13 @@ TEST(RemoteWriteSettings, AnErrorNamesItsPlace) {
 }
 
 // Not also of the fields that are judged by it.
-TEST(RemoteWriteSettings, AWrongActionOrModulusIsOneError) {
+TEST(RemoteWriteSettings, AWrongActionIsOneError) {
   const auto errors = [](const std::string& rule) {
     return Load("    - {url: http://h/w, write_relabel_configs: [" + rule + "]}\n").ErrorTexts();
   };
   EXPECT_THAT(errors("{action: Hash}"), ElementsAre(HasSubstr("action: \"Hash\" is not one of: replace, keep")));
-  EXPECT_THAT(errors("{action: hashmod, source_labels: [a], target_label: b, modulus: -1}"),
-              ElementsAre(HasSubstr("modulus: \"-1\" is not a whole number")));
+  EXPECT_THAT(errors("{action: hashmod, source_labels: [a], target_label: b, modulus: 8}"),
+              ElementsAre(HasSubstr("action: \"hashmod\" is not one of: replace, keep")));
 }
 
 TEST(RemoteWriteSettings, FlagsAndEnvironmentReplaceTheList) {

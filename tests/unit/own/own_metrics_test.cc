@@ -81,11 +81,29 @@ TEST_F(OwnMetricsTest, SamplesOfRemoteWriteAreCountedByReason) {
   const char* const reasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt", "behind", "duplicate", "ends", "not_open"};
   RemoteWriteCounts counts;
   for (const char* reason : reasons) counts.dropped_samples[reason] = 3;
-  own_.SetRemoteWrite("db", counts);
+  own_.SetRemoteWrite({{"db", counts}});
   for (const char* reason : reasons) {
     EXPECT_EQ(Value("persia_agent_remote_write_samples_dropped_total{reason=\"" + std::string(reason) + "\",target=\"db\"}"), 3)
         << reason;
   }
+}
+
+TEST_F(OwnMetricsTest, GaugesOfARemovedTargetDisappear) {
+  RemoteWriteCounts counts;
+  counts.samples_sent = 7;
+  counts.pending_samples = 5;
+  counts.oldest_pending_ms = 1500;
+  counts.samples_refused = {{404, 2}};
+  own_.SetRemoteWrite({{"a", counts}, {"b", counts}});
+  EXPECT_EQ(Value("persia_agent_remote_write_samples_total{target=\"a\"}"), 7);
+  EXPECT_EQ(Value("persia_agent_remote_write_pending_samples{target=\"a\"}"), 5);
+  EXPECT_EQ(Value("persia_agent_remote_write_oldest_pending_timestamp_seconds{target=\"a\"}"), 1.5);
+  EXPECT_EQ(Value("persia_agent_remote_write_samples_failed_total{status=\"404\",target=\"a\"}"), 2);
+  EXPECT_EQ(Value("persia_agent_remote_write_samples_failed_total{status=\"422\",target=\"a\"}"), 0) << "before the first";
+  own_.SetRemoteWrite({{"b", counts}});
+  EXPECT_EQ(Value("persia_agent_remote_write_samples_total{target=\"a\"}"), 7);
+  EXPECT_TRUE(std::isnan(Value("persia_agent_remote_write_pending_samples{target=\"a\"}")));
+  EXPECT_EQ(Value("persia_agent_remote_write_pending_samples{target=\"b\"}"), 5);
 }
 
 TEST_F(OwnMetricsTest, PushesAreCountedByResult) {

@@ -45,26 +45,23 @@ class DiskQueueFixture : public ::testing::Test {
     auto queue = DiskQueue::Open(options_);
     ASSERT_TRUE(queue.ok()) << queue.error();
     queue_ = std::move(queue).value();
-    queue_->BeginGeneration();
   }
   // One sample a letter.
-  Status Append(const std::string& body, uint32_t shard = 0, int64_t timestamp_ms = 0) {
+  Status Append(const std::string& body, int64_t timestamp_ms = 0) {
     if (timestamp_ms == 0) timestamp_ms = now_ms_ = std::max(now_ms_, queue_->last_timestamp_ms().value_or(0)) + 1;
-    return queue_->Append({.shard = shard, .samples = static_cast<uint32_t>(body.size()), .timestamp_ms = timestamp_ms}, body);
+    return queue_->Append({.timestamp_ms = timestamp_ms, .samples = static_cast<uint32_t>(body.size())}, body);
   }
-  // The next request; claimed until Finish.
-  DiskQueue::Claim Take() {
-    auto claim = queue_->Next();
-    return claim ? std::move(*claim) : DiskQueue::Claim{};
+  // The body of the next request, which is in flight until Finish.
+  std::string Take() {
+    auto request = queue_->Next();
+    return request ? std::move(request->body) : "(nothing)";
   }
-  void Finish(const DiskQueue::Claim& claim) { queue_->Finish(claim, DiskQueue::Outcome::kSent); }
   // Sends all that is pending, one after another.
   std::vector<std::string> SendAll() {
     std::vector<std::string> bodies;
     while (queue_->stats().pending_records > 0) {
-      const DiskQueue::Claim claim = Take();
-      bodies.push_back(claim.body);
-      Finish(claim);
+      bodies.push_back(Take());
+      queue_->Finish();
     }
     return bodies;
   }
@@ -73,6 +70,11 @@ class DiskQueueFixture : public ::testing::Test {
     for (const auto& entry : std::filesystem::directory_iterator(temporary_ / "queue")) files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     return files;
+  }
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& file : Files()) names.push_back(file.filename());
+    return names;
   }
   static std::string Read(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);

@@ -6,16 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <future>
-#include <mutex>
+#include <map>
 #include <ostream>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "remote/disk_queue_fixture.h"
@@ -25,7 +24,6 @@ namespace persia::agent {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -42,7 +40,7 @@ TEST_F(DiskQueueTest, RequestsComeOutInOrder) {
   const auto stats = queue_->stats();
   EXPECT_EQ(stats.pending_records, 2U);
   EXPECT_EQ(stats.pending_samples, 3U);
-  EXPECT_EQ(stats.pending_bytes, 3U);
+  EXPECT_EQ(stats.pending_bytes, 2 * 4096U) << "a block each";
   EXPECT_EQ(stats.oldest_pending_ms, now_ms_ - 1);
   EXPECT_THAT(SendAll(), ElementsAre("a", "bb"));
   EXPECT_EQ(queue_->stats().pending_samples, 0U);
@@ -50,74 +48,60 @@ TEST_F(DiskQueueTest, RequestsComeOutInOrder) {
   EXPECT_EQ(queue_->last_timestamp_ms(), now_ms_);
 }
 
-TEST_F(DiskQueueTest, OneRequestOfAShardIsInFlight) {
-  StartAgent();
-  for (const char* body : {"a0", "b0", "a1", "b1"}) ASSERT_TRUE(Append(body, body[0] == 'a' ? 0 : 1).ok());
-  const auto a0 = Take();
-  const auto b0 = Take();
-  EXPECT_EQ(a0.body, "a0");
-  EXPECT_EQ(b0.body, "b0") << "another shard does not wait";
-  WaitingCall waiting([this] { return Take(); });
-  EXPECT_TRUE(waiting.Waits()) << "both shards are busy";
-  Finish(b0);
-  EXPECT_EQ(waiting.get().body, "b1");
-  Finish(a0);
-  EXPECT_EQ(Take().body, "a1");
-}
-
-// A series may change its shard: no request of the new generation is sent before all of the old one are.
-TEST_F(DiskQueueTest, AGenerationWaitsForTheOneBefore) {
-  StartAgent();
-  ASSERT_TRUE(Append("old0", 0).ok());
-  ASSERT_TRUE(Append("old1", 1).ok());
-  queue_->BeginGeneration();
-  ASSERT_TRUE(Append("new2", 2).ok());
-  const auto old0 = Take();
-  const auto old1 = Take();
-  Finish(old0);
-  WaitingCall waiting([this] { return Take(); });
-  EXPECT_TRUE(waiting.Waits());
-  Finish(old1);
-  EXPECT_EQ(waiting.get().body, "new2");
+TEST_F(DiskQueueTest, ANameTellsAllButTheBody) {
+  const QueueRecord record{.number = 12, .timestamp_ms = -5, .samples = 500, .is_native = true};
+  EXPECT_EQ(record.FileName(), "000000000012.-5.500.native.queue");
+  const auto read = QueueRecord::OfFileName(record.FileName());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->number, 12U);
+  EXPECT_EQ(read->timestamp_ms, -5);
+  EXPECT_EQ(read->samples, 500U);
+  EXPECT_TRUE(read->is_native);
+  for (const char* none :
+       {"000000000012.5.500", "12.5.500.queue", "000000000012.5.queue", "000000000012.5.-1.queue", "000000000012..1.queue",
+        "+00000000012.5.1.queue", "0000000000012.5.1.queue", "000000000012.5.1x.queue", "000000000012.5.1.native",
+        "000000000012.5.1.queue.draft", "000000000012.5.4294967296.queue", ".queue"}) {
+    EXPECT_FALSE(QueueRecord::OfFileName(none)) << none;
+  }
 }
 
 TEST_F(DiskQueueTest, TheNextAgentSendsTheSameBytesFirst) {
   StartAgent();
   for (const char* body : {"sent", "not yet", "nor this"}) ASSERT_TRUE(Append(body).ok());
-  Finish(Take());
+  Take();
+  queue_->Finish();
   Take();  // in flight when the agent ends
   StartAgent();
   EXPECT_EQ(queue_->stats().pending_records, 2U);
-  ASSERT_TRUE(Append("live", 7).ok());
+  ASSERT_TRUE(Append("live").ok());
   EXPECT_THAT(SendAll(), ElementsAre("not yet", "nor this", "live"));
   EXPECT_THAT(log_.Warnings(), IsEmpty());
 }
 
 TEST_F(DiskQueueTest, TheLastTimestampIsKeptWhenAllIsSent) {
+  options_.max_age = std::chrono::hours(24 * 365 * 200);
   StartAgent();
-  ASSERT_TRUE(Append(std::string(100'000, 'x'), 0, 5'000).ok());
+  ASSERT_TRUE(Append("x", 5'000).ok());
   SendAll();
-  queue_->Close();
-  EXPECT_LE(queue_->stats().file_bytes, 64U) << "sent requests free their space";
   for (int agent = 0; agent < 3; ++agent) {
     StartAgent();
     EXPECT_EQ(queue_->last_timestamp_ms(), 5'000) << agent;
-    EXPECT_THAT(Files(), SizeIs(1));
+    EXPECT_THAT(Names(), ElementsAre("000000000001.5000.0.queue"));
   }
-  ASSERT_TRUE(Append("y", 0, 5'001).ok());
-  EXPECT_THAT(Files(), SizeIs(1)) << "the newest is enough";
+  ASSERT_TRUE(Append("y", 5'001).ok());
+  EXPECT_THAT(Names(), ElementsAre("000000000002.5001.1.queue")) << "the newest is enough";
   StartAgent();
   EXPECT_EQ(queue_->last_timestamp_ms(), 5'001);
 }
 
 TEST_F(DiskQueueTest, SentRequestsFreeTheirDiskSpace) {
   StartAgent();
-  for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(Append(std::string(10 << 20, 'x')).ok());
-    EXPECT_THAT(SendAll(), SizeIs(1));
+  for (int i = 0; i < 5; ++i) {
+    for (int j = 0; j < 3; ++j) ASSERT_TRUE(Append(std::string(1 << 20, 'x')).ok());
+    EXPECT_THAT(SendAll(), SizeIs(3));
+    EXPECT_THAT(Files(), SizeIs(1));
+    EXPECT_LT(queue_->stats().queue_bytes, 2U << 20);
   }
-  EXPECT_THAT(Files(), SizeIs(1));
-  EXPECT_LT(queue_->stats().file_bytes, 17U << 20);
 }
 
 TEST_F(DiskQueueTest, TheOldestIsDroppedAtTheSizeLimit) {
@@ -125,40 +109,51 @@ TEST_F(DiskQueueTest, TheOldestIsDroppedAtTheSizeLimit) {
   StartAgent();
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(Append(std::string(50'000, static_cast<char>('A' + i))).ok());
   const auto stats = queue_->stats();
-  EXPECT_LE(stats.file_bytes, 1U << 20);
-  EXPECT_GT(stats.file_bytes, 900U << 10);
+  EXPECT_LE(stats.queue_bytes, 1U << 20);
+  EXPECT_GT(stats.queue_bytes, 900U << 10);
+  EXPECT_EQ(stats.queue_max_bytes, 1U << 20);
   EXPECT_EQ(stats.dropped_samples.at("queue_bytes") + stats.pending_samples, 40U * 50'000);
   const auto bodies = SendAll();
   ASSERT_THAT(bodies, SizeIs(stats.pending_records));
   EXPECT_EQ(bodies.back()[0], 'A' + 39) << "the newest are there";
   EXPECT_EQ(bodies.front()[0], 'A' + 40 - static_cast<int>(bodies.size()));
-  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("queue_max_bytes"))) << "once for all files";
+  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("queue_max_bytes"))) << "once";
   EXPECT_THAT(Append(std::string(2 << 20, 'x')).error(), HasSubstr("larger than the limit of 1048576 bytes (queue_max_bytes"));
   ASSERT_TRUE(Append("small").ok());
 }
 
-TEST_F(DiskQueueTest, ARequestMayFillTheQueueToTheLastByte) {
-  options_.max_bytes = 100'000;
+TEST_F(DiskQueueTest, ARequestMayFillTheQueue) {
+  options_.max_bytes = 10 * 4096;
   StartAgent();
-  constexpr size_t kHeaders = QueueFile::kFileHeaderBytes + QueueRecord::kHeaderBytes;
-  EXPECT_FALSE(Append(std::string(100'000 - kHeaders + 1, 'x')).ok());
-  const std::string largest(100'000 - kHeaders, 'x');
+  ASSERT_TRUE(Append("small").ok());
+  const std::string largest(10 * 4096 - 100, 'x');
   ASSERT_TRUE(Append(largest).ok());
-  EXPECT_EQ(queue_->stats().file_bytes, 100'000U);
+  EXPECT_EQ(queue_->stats().queue_bytes, 10 * 4096U);
   EXPECT_THAT(SendAll(), ElementsAre(largest));
+  EXPECT_FALSE(Append(std::string(10 * 4096, 'x')).ok());
+}
+
+TEST_F(DiskQueueTest, ATooLargeRequestIsRefused) {
+  options_.max_bytes = 1 << 30;
+  StartAgent();
+  ASSERT_TRUE(Append("a").ok());
+  EXPECT_THAT(Append(std::string(DiskQueue::kMaxFileBytes, 'x')).error(), HasSubstr("larger than the limit of"));
+  EXPECT_EQ(queue_->stats().dropped_samples, (std::map<std::string, uint64_t>{{"queue_bytes", DiskQueue::kMaxFileBytes}}));
+  EXPECT_THAT(SendAll(), ElementsAre("a"));
 }
 
 TEST_F(DiskQueueTest, ADroppedRequestInFlightIsNotSentAgain) {
   options_.max_bytes = 1 << 20;
   StartAgent();
   ASSERT_TRUE(Append("first").ok());
-  const auto first = Take();
-  EXPECT_TRUE(queue_->StillWanted(first));
+  EXPECT_EQ(Take(), "first");
+  EXPECT_TRUE(queue_->StillWanted());
   for (int i = 0; i < 40; ++i) ASSERT_TRUE(Append(std::string(50'000, 'x')).ok());
-  EXPECT_FALSE(queue_->StillWanted(first));
+  EXPECT_FALSE(queue_->StillWanted());
   const uint64_t before = queue_->stats().dropped_samples.at("queue_bytes");
-  queue_->Finish(first, DiskQueue::Outcome::kDropped);
-  EXPECT_EQ(queue_->stats().dropped_samples.at("queue_bytes"), before + 5) << "counted once, by Finish";
+  queue_->Finish(2);
+  EXPECT_EQ(queue_->stats().dropped_samples.at("queue_bytes"), before + 2) << "counted once, by Finish";
+  EXPECT_EQ(Take().front(), 'x');
 }
 
 // In a directory that a group shares, as its files.
@@ -179,43 +174,69 @@ TEST_F(DiskQueueTest, ADirectoryOfAUserOutsideOfTheGroupIsRefused) {
 TEST_F(DiskQueueTest, ExpiredRequestsAreDropped) {
   options_.max_age = std::chrono::minutes(10);
   StartAgent();
-  ASSERT_TRUE(Append("old file").ok());
-  StartAgent();
+  ASSERT_TRUE(Append("older").ok());
   ASSERT_TRUE(Append("old").ok());
   now_ms_ += 9 * 60'000;
   ASSERT_TRUE(Append("young").ok());
+  EXPECT_EQ(Take(), "older");
   now_ms_ += 2 * 60'000;
-  const auto old = Take();
-  EXPECT_EQ(old.body, "old");
-  EXPECT_FALSE(queue_->StillWanted(old));
-  queue_->Finish(old, DiskQueue::Outcome::kDropped);
-  const auto young = Take();
-  EXPECT_EQ(young.body, "young");
-  EXPECT_TRUE(queue_->StillWanted(young));
-  Finish(young);
-  EXPECT_THAT(queue_->stats().dropped_samples, ElementsAre(Pair("queue_age", 8U + 3U)));
+  EXPECT_FALSE(queue_->StillWanted());
+  queue_->Finish(5);
+  EXPECT_EQ(Take(), "young");
+  EXPECT_TRUE(queue_->StillWanted());
+  queue_->Finish();
+  EXPECT_THAT(queue_->stats().dropped_samples, ElementsAre(Pair("queue_age", 5U + 3U)));
 }
 
-TEST_F(DiskQueueTest, WaitEmptyReturnsWhenAllIsDropped) {
+// So does the last timestamp.
+TEST_F(DiskQueueTest, TheNewestExpiresToo) {
   options_.max_age = std::chrono::minutes(10);
   StartAgent();
   ASSERT_TRUE(Append("old").ok());
-  StartAgent();
-  ASSERT_TRUE(queue_->Append({.shard = 0, .samples = 0, .timestamp_ms = now_ms_}, "").ok());  // a newer file, nothing to send
-  WaitingCall empty([this] { return queue_->WaitEmpty(std::chrono::steady_clock::now() + std::chrono::hours(1)); });
-  EXPECT_TRUE(empty.Waits());
+  const int64_t last = now_ms_;
   now_ms_ += 11 * 60'000;
-  EXPECT_FALSE(queue_->StillWanted({}));
-  EXPECT_TRUE(empty.get());
+  EXPECT_FALSE(queue_->stats().oldest_pending_ms);
+  EXPECT_TRUE(queue_->empty());
+  StartAgent();
+  EXPECT_EQ(queue_->last_timestamp_ms(), last);
+  EXPECT_THAT(SendAll(), IsEmpty());
+}
+
+TEST_F(DiskQueueTest, EndWhenEmptyEndsTheWaitOnceAllIsSent) {
+  StartAgent();
+  ASSERT_TRUE(Append("a").ok());
+  queue_->EndWhenEmpty();
+  EXPECT_EQ(Take(), "a");
+  queue_->Finish();
+  EXPECT_EQ(Take(), "(nothing)");
+  EXPECT_TRUE(queue_->empty());
+}
+
+TEST_F(DiskQueueTest, EndWhenEmptyEndsAWaitThatIsUnderWay) {
+  StartAgent();
+  WaitingCall waiting([this] { return Take(); });
+  EXPECT_TRUE(waiting.Waits());
+  queue_->EndWhenEmpty();
+  EXPECT_EQ(waiting.get(), "(nothing)");
+}
+
+TEST_F(DiskQueueTest, NextWaitsForARequest) {
+  StartAgent();
+  WaitingCall waiting([this] { return Take(); });
+  EXPECT_TRUE(waiting.Waits());
+  ASSERT_TRUE(Append("a").ok());
+  EXPECT_EQ(waiting.get(), "a");
 }
 
 TEST_F(DiskQueueTest, ARemovedDirectoryIsCreatedAgain) {
   StartAgent();
-  ASSERT_TRUE(Append("a").ok());
+  ASSERT_TRUE(Append("lost").ok());
   fs::remove_all(temporary_ / "queue");
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Append(std::string(12 << 20, 'x')).ok());
-  EXPECT_THAT(SendAll(), SizeIs(4)) << "an open file is not lost with its name";
-  EXPECT_THAT(Files(), SizeIs(1));
+  for (const char* body : {"a", "b"}) ASSERT_TRUE(Append(body).ok());
+  queue_->EndWhenEmpty();
+  EXPECT_THAT(SendAll(), ElementsAre("a", "b"));
+  EXPECT_EQ(queue_->stats().dropped_samples.at("corrupt"), 4U);
+  EXPECT_THAT(log_.Warnings(), ElementsAre(HasSubstr("is gone; 4 samples in it are lost")));
 }
 
 TEST_F(DiskQueueTest, OnlyTheOwnerMayReadItsFiles) {
@@ -227,44 +248,14 @@ TEST_F(DiskQueueTest, OnlyTheOwnerMayReadItsFiles) {
   EXPECT_EQ(fs::status(temporary_ / "queue").permissions(), fs::perms::owner_all);
 }
 
-TEST_F(DiskQueueTest, StopEndsAllWaits) {
+TEST_F(DiskQueueTest, StopEndsTheWait) {
   StartAgent();
-  auto next = std::async(std::launch::async, [this] { return queue_->Next().has_value(); });
-  ASSERT_TRUE(queue_->WaitEmpty(std::chrono::steady_clock::now()));
+  WaitingCall waiting([this] { return Take(); });
+  EXPECT_TRUE(waiting.Waits());
   queue_->Stop();
-  EXPECT_FALSE(next.get());
+  EXPECT_EQ(waiting.get(), "(nothing)");
   ASSERT_TRUE(Append("a").ok());
-  EXPECT_FALSE(queue_->WaitEmpty(std::chrono::steady_clock::now() + std::chrono::hours(1)));
-}
-
-// Each shard's requests come out once, and in order.
-TEST_F(DiskQueueTest, ShardsKeepTheirOrderWithManyThreads) {
-  StartAgent();
-  constexpr uint32_t kShards = 4;
-  constexpr int kRounds = 300;
-  std::mutex mutex;
-  std::vector<std::string> sent[kShards];
-  std::vector<std::thread> senders;
-  for (uint32_t i = 0; i < kShards; ++i) {
-    senders.emplace_back([&] {
-      while (const auto claim = queue_->Next()) {
-        {
-          const std::lock_guard lock(mutex);
-          sent[claim->record.shard].push_back(claim->body);
-        }
-        Finish(*claim);
-      }
-    });
-  }
-  std::vector<std::string> expected;
-  for (int i = 0; i < kRounds; ++i) {
-    expected.push_back(std::to_string(i));
-    for (uint32_t shard = 0; shard < kShards; ++shard) ASSERT_TRUE(Append(expected.back(), shard).ok());
-  }
-  EXPECT_TRUE(queue_->WaitEmpty(std::chrono::steady_clock::now() + std::chrono::seconds(30)));
-  queue_->Stop();
-  for (std::thread& sender : senders) sender.join();
-  for (const auto& of_shard : sent) EXPECT_EQ(of_shard, expected);
+  EXPECT_EQ(Take(), "(nothing)");
 }
 
 struct FaultPoint {
@@ -285,13 +276,11 @@ TEST_P(DiskQueueFaultTest, AKillLosesNothing) {
       if (step == GetParam().step && ++time == GetParam().time) raise(SIGKILL);
     });
     for (int i = 0; i < 8; ++i) {
-      // Each fills a file, so that files are created and removed.
-      static_cast<void>(Append(std::to_string(i) + std::string(17 << 20, 'x')));
+      static_cast<void>(Append(std::to_string(i)));
       out << "appended " << i << std::endl;
       if (i >= 3) {
-        const auto claim = Take();
-        out << "sent " << claim.body[0] << std::endl;
-        Finish(claim);
+        out << "sent " << Take() << std::endl;
+        queue_->Finish();
       }
     }
     _exit(0);
@@ -315,14 +304,14 @@ TEST_P(DiskQueueFaultTest, AKillLosesNothing) {
   for (size_t i = 0; i + 1 < bodies.size(); ++i) EXPECT_EQ(bodies[i][0] - '0', first + static_cast<int>(i));
   EXPECT_GE(first + static_cast<int>(bodies.size()) - 1, appended);
   EXPECT_THAT(log_.Warnings(), IsEmpty());
-  EXPECT_THAT(Files(), SizeIs(1));
+  EXPECT_THAT(Files(), SizeIs(1)) << "and no draft";
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, DiskQueueFaultTest,
-                         ::testing::Values(FaultPoint{"file created", 1}, FaultPoint{"file created", 6},
-                                           FaultPoint{"record written", 1}, FaultPoint{"record written", 6},
-                                           FaultPoint{"record done", 1}, FaultPoint{"record done", 4},
-                                           FaultPoint{"file removed", 1}, FaultPoint{"file removed", 3}),
+                         ::testing::Values(FaultPoint{"draft made", 1}, FaultPoint{"draft made", 6},
+                                           FaultPoint{"draft written", 1}, FaultPoint{"draft written", 6},
+                                           FaultPoint{"renamed", 1}, FaultPoint{"renamed", 6}, FaultPoint{"request done", 1},
+                                           FaultPoint{"request done", 4}),
                          [](const auto& info) {
                            std::string name(info.param.step);
                            std::replace(name.begin(), name.end(), ' ', '_');

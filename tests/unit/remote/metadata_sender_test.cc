@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "captured_log.h"
-#include "peers/scripted_peer.h"
 #include "push/snapshots.h"
 #include "remote/receiver.h"
 
@@ -22,7 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using std::chrono::steady_clock;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -39,23 +37,19 @@ std::shared_ptr<const Layout> Families(const std::vector<std::pair<std::string, 
 
 class MetadataSenderTest : public ::testing::Test {
  protected:
-  void Start(const std::string& url, milliseconds interval = seconds(3600), milliseconds timeout = seconds(10)) {
+  void Start(milliseconds interval = seconds(3600)) {
     sender_ = std::make_unique<MetadataSender>(
-        MetadataSender::Options{.endpoint = {.name = "db", .url = url, .http = {.total_timeout = timeout}},
-                                .interval = interval,
-                                .max_families = 3,
-                                .accepts_samples = [this] { return accepts_.load(); }});
-    sender_->Start();
+        MetadataSender::Options{.endpoint = endpoint_, .interval = interval, .max_families = 3});
   }
-  void Finish(bool sends_last = true) { sender_->Finish(sends_last, steady_clock::now() + seconds(30)); }
-  // As collections do. False: there were not so many requests.
-  bool OfferUntil(const std::shared_ptr<const Layout>& families, size_t requests) {
-    const auto end = steady_clock::now() + seconds(60);
-    while (receiver_.bodies().size() < requests && steady_clock::now() < end) {
-      sender_->Offer(families);
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-    return receiver_.bodies().size() >= requests;
+  // As after a collection.
+  void Send(const std::shared_ptr<const Layout>& families) {
+    sender_->Offer(families);
+    sender_->SendIfDue(client_);
+  }
+  RemoteWriteCounts Counts() const {
+    RemoteWriteCounts counts;
+    sender_->AddCountsTo(counts);
+    return counts;
   }
   std::vector<std::vector<std::string>> Sent() {
     std::vector<std::vector<std::string>> sent;
@@ -63,82 +57,88 @@ class MetadataSenderTest : public ::testing::Test {
     return sent;
   }
 
-  std::atomic<bool> accepts_ = true;
   CapturedLog log_;
   std::atomic<int> status_ = 204;
   Receiver receiver_{[this](size_t) { return ServerResponse{.status = status_}; }};
+  const Endpoint endpoint_{.name = "db", .url = receiver_.url()};
+  HttpClient client_{ClientOptions(endpoint_)};
   std::unique_ptr<MetadataSender> sender_;
 };
 
 TEST_F(MetadataSenderTest, EachFamilyIsSentOnce) {
-  Start(receiver_.url());
-  sender_->Offer(Families({{"a", MetricType::kCounter},
-                           {"b", MetricType::kGauge},
-                           {"c", MetricType::kHistogram},
-                           {"c", MetricType::kHistogram},
-                           {"d", MetricType::kSummary},
-                           {"e", MetricType::kUntyped}}));
-  EXPECT_TRUE(receiver_.WaitFor([&] { return receiver_.bodies().size() == 2; }));
-  sender_->Offer(Families({{"a", MetricType::kCounter}}));  // the interval has not passed
-  sender_->Stop();
-  Finish();
+  Start();
+  Send(Families({{"a", MetricType::kCounter},
+                 {"b", MetricType::kGauge},
+                 {"c", MetricType::kHistogram},
+                 {"c", MetricType::kHistogram},
+                 {"d", MetricType::kSummary},
+                 {"e", MetricType::kUntyped}}));
+  Send(Families({{"a", MetricType::kCounter}}));  // the interval has not passed
   EXPECT_THAT(Sent(),
               ElementsAre(ElementsAre("a COUNTER seconds: Of a.", "b GAUGE seconds: Of b.", "c HISTOGRAM seconds: Of c."),
                           ElementsAre("d SUMMARY seconds: Of d.", "e UNKNOWN seconds: Of e.")));
   EXPECT_EQ(receiver_.last_headers().at("Content-Encoding"), "snappy");
+  EXPECT_EQ(Counts().metadata_sent, 5U);
   EXPECT_THAT(log_.Messages(), IsEmpty());
 }
 
 TEST_F(MetadataSenderTest, TheyAreSentAgainAtTheInterval) {
-  Start(receiver_.url(), milliseconds(1));
-  const auto families = Families({{"a", MetricType::kCounter}});
-  EXPECT_TRUE(OfferUntil(families, 3));
-  EXPECT_GE(sender_->counts().sent, 2U);
+  Start(milliseconds(1));
+  for (int i = 0; i < 3; ++i) {
+    Send(Families({{"a", MetricType::kCounter}}));
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  EXPECT_THAT(receiver_.bodies(), SizeIs(3));
+  EXPECT_EQ(Counts().metadata_sent, 3U);
 }
 
-TEST_F(MetadataSenderTest, ATargetThatAcceptsNoSamplesGetsNone) {
-  accepts_ = false;
-  Start(receiver_.url());
-  sender_->Offer(Families({{"a", MetricType::kCounter}}));
-  Finish(false);
+TEST_F(MetadataSenderTest, NoneAreSentWithoutAnInterval) {
+  Start(milliseconds(0));
+  Send(Families({{"a", MetricType::kCounter}}));
+  sender_->SendChanged(client_);
   EXPECT_THAT(receiver_.bodies(), IsEmpty());
 }
 
+TEST_F(MetadataSenderTest, TheFirstCollectionsAreSentAtOnce) {
+  Start();
+  sender_->SendIfDue(client_);
+  sender_->SendChanged(client_);
+  EXPECT_THAT(receiver_.bodies(), IsEmpty());
+  Send(Families({{"a", MetricType::kCounter}}));
+  EXPECT_THAT(receiver_.bodies(), SizeIs(1));
+}
+
 TEST_F(MetadataSenderTest, AtTheEndOnlyWhatChangedIsSent) {
-  for (const bool changes : {false, true}) {
-    const size_t before = receiver_.bodies().size();
-    Start(receiver_.url());
-    sender_->Offer(Families({{"a", MetricType::kCounter}}));
-    EXPECT_TRUE(receiver_.WaitFor([&] { return receiver_.bodies().size() == before + 1; }));
-    while (sender_->counts().sent == 0) std::this_thread::yield();  // the answer is on its way
-    sender_->Offer(Families(changes ? std::vector<std::pair<std::string, MetricType>>{{"z", MetricType::kGauge}}
-                                    : std::vector<std::pair<std::string, MetricType>>{{"a", MetricType::kCounter}}));
-    Finish();
-    EXPECT_EQ(receiver_.bodies().size(), before + (changes ? 2 : 1));
-  }
+  Start();
+  Send(Families({{"a", MetricType::kCounter}}));
+  sender_->Offer(Families({{"a", MetricType::kCounter}}));
+  sender_->SendChanged(client_);
+  EXPECT_THAT(receiver_.bodies(), SizeIs(1));
+  sender_->Offer(Families({{"z", MetricType::kGauge}}));
+  sender_->SendChanged(client_);
+  EXPECT_THAT(Sent().back(), ElementsAre("z GAUGE seconds: Of z."));
 }
 
 TEST_F(MetadataSenderTest, ARefusalIsLoggedOnceAndCounted) {
   status_ = 404;
-  Start(receiver_.url(), milliseconds(1));
+  Start(milliseconds(1));
   const auto families = Families({{"a", MetricType::kCounter}, {"b", MetricType::kCounter}});
-  EXPECT_TRUE(OfferUntil(families, 3));
-  status_ = 204;
-  EXPECT_TRUE(OfferUntil(families, receiver_.bodies().size() + 3));
-  Finish(false);
-  EXPECT_GE(sender_->counts().failed, 4U);
+  for (int i = 0; i < 6; ++i) {
+    if (i == 3) status_ = 204;
+    Send(families);
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  EXPECT_EQ(Counts().metadata_failed, 6U);
+  EXPECT_EQ(Counts().metadata_sent, 6U);
   EXPECT_THAT(log_.Messages(),
               ElementsAre(HasSubstr("db does not accept metadata: status 404"), HasSubstr("db accepts metadata again")));
 }
 
-TEST_F(MetadataSenderTest, ASilentTargetHoldsTheEndNoLongerThanTheDeadline) {
-  ScriptedPeer silent({Reply::Silence()});
-  Start("http://" + silent.address() + "/write", seconds(3600), seconds(600));
-  sender_->Offer(Families({{"a", MetricType::kCounter}}));
-  silent.WaitForRequests(1);
-  const auto begin = steady_clock::now();
-  sender_->Finish(true, begin + milliseconds(100));
-  EXPECT_LT(steady_clock::now() - begin, seconds(45));
+TEST_F(MetadataSenderTest, AnInterruptIsNoFailure) {
+  Start();
+  client_.Interrupt();
+  Send(Families({{"a", MetricType::kCounter}}));
+  EXPECT_EQ(Counts().metadata_failed, 0U);
   EXPECT_THAT(log_.Messages(), IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// How a target starts: without enough threads, and with snapshots that come before the first is written.
+// How a target starts: without threads, and with snapshots that come before the first is written.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,12 +7,10 @@
 #include <bit>
 #include <future>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
-#include "captured_log.h"
 #include "no_threads.h"
 #include "push/snapshots.h"
 #include "remote/receiver.h"
@@ -23,8 +21,6 @@
 namespace persia::agent {
 namespace {
 
-using std::chrono::seconds;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class RemoteWriteStartTest : public ::testing::Test {
@@ -54,50 +50,14 @@ TEST_F(RemoteWriteStartTest, OpenFailsWithoutThreads) {
   EXPECT_TRUE(RemoteWrite::Open(options_).ok());
 }
 
-TEST_F(RemoteWriteStartTest, OneSenderIsEnough) {
-  Receiver receiver;
-  options_.endpoint.url = receiver.url();
-  options_.max_shards = 3;
-  options_.series_per_shard = 2;
-  std::optional<NoThreads> none;
-  CapturedLog log;
-  options_.before_thread = [&none](size_t number) {
-    if (number == 2) none.emplace();  // the writing thread and the first sender have started
-  };
-  auto opened = RemoteWrite::Open(options_);
-  none.reset();
-  ASSERT_TRUE(opened.ok()) << opened.error();
-  EXPECT_THAT(log.Messages(), ElementsAre(HasSubstr("1 of 3 senders")));
-  std::vector<Sample> samples;
-  for (int i = 0; i < 20; ++i) samples.push_back({"m" + std::to_string(100 + i), MetricType::kGauge, 1});
-  auto snapshot = std::make_shared<Snapshot>(Snap({{"dlrm", {}}}, samples));
-  snapshot->collected_at = std::chrono::system_clock::now();
-  ASSERT_TRUE(opened.value()->Finish(snapshot, std::chrono::minutes(10), RemoteWrite::Ending::kGoesOn).ok());
-  EXPECT_EQ(receiver.samples(), 20U) << "of all shards";
-  EXPECT_EQ(opened.value()->stats().shards, 1U) << "those that a sender works on";
-}
-
-// A database limits the requests that it takes at a time.
-TEST_F(RemoteWriteStartTest, StartsAsManySendersAsItMay) {
-  Receiver receiver;
-  options_.endpoint.url = receiver.url();
-  options_.max_shards = 3;
-  options_.metadata_interval = seconds(0);
-  std::vector<size_t> threads;
-  options_.before_thread = [&threads](size_t number) { threads.push_back(number); };
-  const auto opened = RemoteWrite::Open(options_);
-  ASSERT_TRUE(opened.ok()) << opened.error();
-  EXPECT_THAT(threads, ElementsAre(0U, 1U, 2U, 3U)) << "the writing thread is the first";
-  EXPECT_LE(opened.value()->stats().shards, 1U) << "no series needs the others";
-}
-
 TEST_F(RemoteWriteStartTest, SnapshotsDroppedBeforeTheFirstIsWrittenAreCounted) {
   options_.endpoint.url = "http://127.0.0.1:1/";
   options_.relabel.push_back({.action = RelabelAction::kLabelDrop, .regex = "feat"});
   std::promise<void> writes;
   std::promise<void> goes_on;
+  bool has_begun = false;
   options_.after_step = [&](std::string_view step) {
-    if (step != "file created") return;
+    if (step != "draft made" || std::exchange(has_begun, true)) return;
     writes.set_value();  // the first snapshot
     goes_on.get_future().wait();
   };

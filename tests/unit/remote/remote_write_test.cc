@@ -46,10 +46,9 @@ TEST_F(RemoteWriteTest, SnapshotsArriveWithTheHeadersOfTheProtocol) {
   EXPECT_EQ(headers.at("User-Agent"), "persia/1");
   EXPECT_EQ(headers.at("X-Scope-OrgID"), "team");
   const auto stats = target_->stats();
-  EXPECT_EQ(stats.sending.samples_sent, 2U);
-  EXPECT_GT(stats.sending.bytes, 50U);
-  EXPECT_EQ(stats.sending.highest_sent_ms,
-            std::chrono::duration_cast<milliseconds>((begin_ + seconds(2)).time_since_epoch()).count());
+  EXPECT_EQ(stats.samples_sent, 2U);
+  EXPECT_GT(stats.bytes, 50U);
+  EXPECT_EQ(stats.highest_sent_ms, std::chrono::duration_cast<milliseconds>((begin_ + seconds(2)).time_since_epoch()).count());
   EXPECT_THAT(log_.Messages(), IsEmpty());
 }
 
@@ -60,18 +59,17 @@ TEST_F(RemoteWriteTest, SkippedSnapshotsUpdateTheQueuesNumbers) {
   target_->Offer(Next());
   EXPECT_TRUE(receiver.WaitFor([&] { return receiver.samples() == 1; }));
   const auto end = std::chrono::steady_clock::now() + seconds(30);
-  while (target_->stats().file_bytes == 0 && std::chrono::steady_clock::now() < end) {
+  while (target_->stats().queue_bytes == 0 && std::chrono::steady_clock::now() < end) {
     target_->Offer(Next());
     std::this_thread::sleep_for(milliseconds(5));
   }
-  EXPECT_GT(target_->stats().file_bytes, 0U);
-  EXPECT_EQ(target_->stats().snapshots, 1U);
+  EXPECT_GT(target_->stats().queue_bytes, 0U);
+  EXPECT_EQ(target_->snapshots(), 1U);
 }
 
 // After a broken connection, an invalid answer or a timeout, the same bytes are sent again.
 TEST_F(RemoteWriteTest, TransportErrorsAreRetried) {
   options_.endpoint.http.total_timeout = milliseconds(200);
-  options_.max_shards = 1;
   ScriptedPeer peer({Reply::Close(), Reply::Raw("HTTP/1.1 2"), Reply::Raw("no HTTP\r\n\r\n"), Reply::Silence(), Reply::Close(),
                      Reply::Status(200)});
   StartAgent("http://" + peer.address() + "/write");
@@ -83,7 +81,7 @@ TEST_F(RemoteWriteTest, TransportErrorsAreRetried) {
   for (const std::string& request : requests) {
     EXPECT_THAT(LinesOfBody(request.substr(request.find("\r\n\r\n") + 4)), ElementsAre(kWrittenSeries + (" " + At(1))));
   }
-  EXPECT_EQ(target_->stats().sending.samples_sent, 1U);
+  EXPECT_EQ(target_->stats().samples_sent, 1U);
 }
 
 TEST_F(RemoteWriteTest, SamplesNotSentInTimeWaitForTheNextAgent) {
@@ -136,13 +134,48 @@ TEST_F(RemoteWriteTest, TheSendIntervalSkipsSnapshots) {
   EXPECT_THAT(receiver.Of(kWrittenSeries), ElementsAre(At(1), At(4), At(7)));
 }
 
+// They delay no sample: the target gets them when it has taken all of the queue.
+TEST_F(RemoteWriteTest, MetadataComeAfterTheSamples) {
+  options_.metadata_interval = seconds(3600);
+  options_.max_samples = 1;
+  Receiver receiver;
+  StartAgent(receiver.url());
+  target_->Offer(Next(3));
+  ASSERT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() == 4; }));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(LinesOfBody(receiver.bodies()[i]), SizeIs(1));
+  EXPECT_THAT(MetadataOfBody(receiver.bodies()[3]), SizeIs(3));
+  ASSERT_TRUE(target_->Finish(Next(4), std::chrono::minutes(10), kGoesOn).ok());
+  ASSERT_THAT(receiver.bodies(), SizeIs(4 + 4 + 1));
+  EXPECT_THAT(MetadataOfBody(receiver.bodies().back()), SizeIs(4)) << "they have changed";
+  EXPECT_EQ(target_->stats().metadata_sent, 7U);
+}
+
+TEST_F(RemoteWriteTest, ATargetThatAcceptsNoSamplesGetsNoMetadata) {
+  options_.metadata_interval = milliseconds(1);
+  Receiver receiver([](size_t) { return ServerResponse{.status = 400}; });
+  StartAgent(receiver.url());
+  target_->Offer(Next());
+  ASSERT_TRUE(receiver.WaitFor([&] { return receiver.bodies().size() == 1; }));
+  ASSERT_TRUE(target_->Finish(Next(), std::chrono::minutes(10), kGoesOn).ok());
+  EXPECT_THAT(receiver.bodies(), SizeIs(2));
+}
+
+TEST_F(RemoteWriteTest, SilenceAboutMetadataHoldsTheEndNoLongerThanTheDeadline) {
+  options_.metadata_interval = seconds(3600);
+  options_.endpoint.http.total_timeout = seconds(600);
+  ScriptedPeer peer({Reply::Status(200), Reply::Silence()});
+  StartAgent("http://" + peer.address() + "/write");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(target_->Finish(Next(), seconds(1), kGoesOn).ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(45));
+  EXPECT_THAT(log_.Messages(), IsEmpty());
+}
+
 // The agent is killed repeatedly while it sends to a target that fails half of the requests: each sample on disk arrives, in
 // order.
 TEST_F(RemoteWriteTest, KillsLoseNothingThatWasQueued) {
   constexpr int kRounds = 8;
   constexpr int kTicks = 5;
-  options_.max_shards = 3;
-  options_.series_per_shard = 10;
   options_.max_samples = 7;
   // Forked before any thread starts. Each waits for the URL, reports its snapshots, and is killed.
   struct Agent {
@@ -160,7 +193,7 @@ TEST_F(RemoteWriteTest, KillsLoseNothingThatWasQueued) {
       StartAgent(url);
       for (int i = 0; i < kTicks; ++i) {
         target_->Offer(Next(40));
-        while (target_->stats().snapshots <= static_cast<uint64_t>(i)) usleep(500);
+        while (target_->snapshots() <= static_cast<uint64_t>(i)) usleep(500);
         static_cast<void>(!write(agent.from[1], "x", 1));
       }
       raise(SIGKILL);
@@ -182,7 +215,7 @@ TEST_F(RemoteWriteTest, KillsLoseNothingThatWasQueued) {
   StartAgent(receiver.url());
   const Status all = target_->Finish(Next(40), std::chrono::minutes(10), kGoesOn);
   ASSERT_TRUE(all.ok()) << all.error();
-  EXPECT_THAT(target_->stats().sending.samples_refused, IsEmpty()) << "out of order";
+  EXPECT_THAT(target_->stats().samples_refused, IsEmpty()) << "out of order";
   for (int i = 100; i < 140; ++i) {
     const auto samples = receiver.Of("m" + std::to_string(i) + "{job=dlrm}");
     EXPECT_EQ(std::set<std::string>(samples.begin(), samples.end()).size(), samples.size()) << "none twice";

@@ -33,19 +33,6 @@ TEST(SeriesTableTest, EachSeriesIsKeptOnceAndFound) {
   EXPECT_FALSE(table.Find(""));
 }
 
-TEST(SeriesTableTest, HashesAreSpreadOverShards) {
-  SeriesTable table;
-  for (int i = 0; i < 8'000; ++i) table.Add("name" + std::to_string(i % 40) + "instance" + std::to_string(i / 40));
-  int of_shard[8] = {};
-  int ones = 0;
-  for (size_t i = 0; i < table.size(); ++i) {
-    ++of_shard[table.hash(i) % 8];
-    ones += std::popcount(table.hash(i));
-  }
-  for (const int count : of_shard) EXPECT_NEAR(count, 1000, 150);
-  EXPECT_NEAR(ones / 8000.0, 32, 0.5);
-}
-
 using ::testing::ElementsAre;
 
 class SeriesPlanTest : public ::testing::Test {

@@ -10,9 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,13 +64,14 @@ class SnapshotWriterFixture : public ::testing::Test {
   // Sends all requests in the queue, and returns the series of each.
   std::vector<std::vector<std::string>> Requests() {
     std::vector<std::vector<std::string>> requests;
-    shards_.clear();
     while (queue_->stats().pending_records > 0) {
-      const auto claim = queue_->Next();
-      requests.push_back(LinesOfBody(claim->body));
-      for (const std::string& line : requests.back()) shards_[line.substr(0, line.find(' '))].insert(claim->record.shard);
-      EXPECT_EQ(requests.back().size(), claim->record.samples);
-      queue_->Finish(*claim, DiskQueue::Outcome::kSent);
+      const auto request = queue_->Next();
+      requests.push_back(LinesOfBody(request->body));
+      EXPECT_EQ(requests.back().size(), request->record.samples);
+      for (const std::string& line : requests.back())
+        EXPECT_EQ(request->record.is_native, line.find(" schema ") != line.npos || line.find(" stale histogram ") != line.npos)
+            << line;
+      queue_->Finish();
     }
     return requests;
   }
@@ -92,7 +91,6 @@ class SnapshotWriterFixture : public ::testing::Test {
   std::unique_ptr<DiskQueue> queue_;
   std::unique_ptr<ActiveSeries> active_;
   std::unique_ptr<SnapshotWriter> writer_;
-  std::map<std::string, std::set<uint32_t>> shards_;
 };
 
 }  // namespace persia::agent

@@ -45,28 +45,6 @@ TEST(WriteRequestTest, TheBytesAreProtobufsOwn) {
   EXPECT_EQ(request.bytes(), expected.SerializeAsString());
 }
 
-TEST(WriteRequestTest, NativeHistogramsAreRemovedAndTheRestKeepsItsBytes) {
-  constexpr NativeBuckets kBuckets{.schema = 0, .first = 1, .buckets = 2, .max_buckets = 0, .classic = false, .cuts = {}};
-  constexpr double kCounts[] = {0, 1, 2};
-  const auto add_plain = [](WriteRequest& request) {
-    request.Add(Encoded({{"__name__", "up"}}), std::bit_cast<uint64_t>(1.0), 5);
-  };
-  WriteRequest mixed, plain;
-  add_plain(mixed);
-  mixed.AddHistogram(Encoded({{"__name__", "x"}, {"job", std::string(200, 'j')}}), kBuckets, 3, kCounts, 5);
-  add_plain(mixed);
-  mixed.AddStaleHistogram(Encoded({{"__name__", "x"}}), 6);
-  mixed.AddHistogram({}, kBuckets, 3, kCounts, 5);
-  add_plain(plain);
-  add_plain(plain);
-  const auto rest = RemoveNative(mixed.bytes());
-  ASSERT_TRUE(rest);
-  EXPECT_EQ(rest->histograms, 3U);
-  EXPECT_EQ(rest->body, plain.bytes());
-  EXPECT_FALSE(RemoveNative(plain.bytes()));
-  EXPECT_FALSE(RemoveNative(""));
-}
-
 TEST(WriteRequestTest, AStaleMarkerKeepsItsBits) {
   WriteRequest request;
   request.Add(Encoded({{"__name__", "up"}}), kStaleMarker, 5);

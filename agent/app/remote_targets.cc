@@ -88,12 +88,12 @@ std::shared_ptr<RemoteWrite> RemoteTargets::Open(const Target& target, bool log_
   http.no_proxy = proxy.no_proxy;
   options.relabel = settings.relabel;
   options.max_samples = settings.max_samples;
-  options.min_backoff = settings.min_backoff;
-  options.max_backoff = settings.max_backoff;
+  options.endpoint.min_backoff = settings.min_backoff;
+  options.endpoint.max_backoff = settings.max_backoff;
   options.sends_native = settings.send_native_histograms;
   options.send_interval = settings.send_interval;
-  options.metadata_interval = settings.sends_metadata ? settings.metadata_interval : std::chrono::milliseconds(0);
-  options.max_metadata = settings.max_metadata;
+  options.endpoint.metadata_interval = settings.sends_metadata ? settings.metadata_interval : std::chrono::milliseconds(0);
+  options.endpoint.max_metadata = settings.max_metadata;
   options.directory_fd = state_.directory_fd;
   options.directory = state_.directory;
   options.file_name = FileName(settings);

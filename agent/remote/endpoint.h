@@ -1,8 +1,10 @@
-// A database's address for remote write, and the requests to it.
+// A database's address for remote write, how it is treated, and the requests to it.
 //
 // Thread safety: pure functions.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +21,13 @@ struct Endpoint {
   std::vector<std::pair<std::string, std::string>> headers{};  // besides those of the protocol
   HttpClient::Options http{};
   bool follow_redirects = true;
+  // After a failed request, the wait doubles from `min_backoff` to `max_backoff` until one is accepted; each is drawn from its
+  // upper half.
+  std::chrono::milliseconds min_backoff{100};
+  std::chrono::milliseconds max_backoff{5000};
+  // Of the metadata of families; 0: none are sent.
+  std::chrono::milliseconds metadata_interval{0};
+  uint32_t max_metadata = 2000;  // families of a request
 };
 
 // For each client of the endpoint. Its answers and errors are free of all that may be secret: headers, and the URL's query.

@@ -19,16 +19,16 @@ std::vector<MetadataRequest> MetadataSender::Encode() const {
     const MutexLock lock(mutex_);
     layout = newest_;
   }
-  if (options_.interval.count() == 0 || layout == nullptr) return {};
-  return EncodeMetadata(*layout, options_.max_families);
+  if (endpoint_.metadata_interval.count() == 0 || layout == nullptr) return {};
+  return EncodeMetadata(*layout, endpoint_.max_metadata);
 }
 
 void MetadataSender::SendIfDue(HttpClient& client) {
   // Collections come a little early or late.
-  if (steady_clock::now() < next_ - options_.interval / 10) return;
+  if (steady_clock::now() < next_ - endpoint_.metadata_interval / 10) return;
   std::vector<MetadataRequest> requests = Encode();
   if (requests.empty()) return;
-  next_ = steady_clock::now() + options_.interval;
+  next_ = steady_clock::now() + endpoint_.metadata_interval;
   Send(std::move(requests), client);
 }
 
@@ -40,7 +40,7 @@ void MetadataSender::Send(std::vector<MetadataRequest> requests, HttpClient& cli
   for (const auto& [body, families] : requests) {
     std::string compressed;
     SnappyCompress(body, compressed);
-    const Result<HttpResponse> response = client.Send(WriteRequestTo(options_.endpoint, compressed));
+    const Result<HttpResponse> response = client.Send(WriteRequestTo(endpoint_, compressed));
     if (client.interrupted() && !response.ok()) return;  // by us
     const int status = response.ok() ? response.value().status : 0;
     const bool accepted = status >= 200 && status < 300;
@@ -49,12 +49,12 @@ void MetadataSender::Send(std::vector<MetadataRequest> requests, HttpClient& cli
       (accepted ? families_sent_ : families_failed_) += families;
     }
     if (!accepted) {
-      log_.Bad(std::to_string(status), options_.endpoint.name + " does not accept metadata: " + RefusalOf(response) +
+      log_.Bad(std::to_string(status), endpoint_.name + " does not accept metadata: " + RefusalOf(response) +
                                            "; types and help texts are sent again at the next interval");
       return;
     }
   }
-  log_.Recovered(options_.endpoint.name + " accepts metadata again");
+  log_.Recovered(endpoint_.name + " accepts metadata again");
   sent_ = std::move(requests);
 }
 

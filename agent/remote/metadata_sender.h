@@ -4,16 +4,14 @@
 //
 // Thread safety: SendIfDue and SendChanged from one thread, all other methods from any.
 //
-//   MetadataSender metadata({.endpoint = endpoint});
+//   MetadataSender metadata(endpoint);
 //   metadata.Offer(snapshot->layout);   // at each collection
 //   metadata.SendIfDue(client);         // when the target has nothing else to do
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -28,13 +26,8 @@ namespace persia::agent {
 
 class MetadataSender {
  public:
-  struct Options {
-    Endpoint endpoint;
-    std::chrono::milliseconds interval{60'000};  // 0: nothing is sent
-    uint32_t max_families = 2000;                // of a request
-  };
-
-  explicit MetadataSender(Options options) : options_(std::move(options)), log_("remote.metadata") {}
+  // `endpoint` outlives the sender.
+  explicit MetadataSender(const Endpoint& endpoint) : endpoint_(endpoint), log_("remote.metadata") {}
 
   // The newest families.
   void Offer(std::shared_ptr<const Layout> layout);
@@ -49,7 +42,7 @@ class MetadataSender {
   [[nodiscard]] std::vector<MetadataRequest> Encode() const;
   void Send(std::vector<MetadataRequest> requests, HttpClient& client);
 
-  const Options options_;
+  const Endpoint& endpoint_;
   std::vector<MetadataRequest> sent_;  // the last that the target accepted
   std::chrono::steady_clock::time_point next_{};
   StateLog log_;

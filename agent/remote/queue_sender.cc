@@ -38,8 +38,8 @@ bool NamesNative(const std::string& error) { return error.find("native histogram
 QueueSender::QueueSender(Options options)
     : options_(std::move(options)),
       client_(ClientOptions(options_.endpoint)),
-      metadata_({.endpoint = options_.endpoint, .interval = options_.metadata_interval, .max_families = options_.max_metadata}),
-      backoff_(options_.min_backoff, options_.max_backoff),
+      metadata_(options_.endpoint),
+      backoff_(options_.endpoint.min_backoff, options_.endpoint.max_backoff),
       log_("remote.send") {}
 
 QueueSender::~QueueSender() { Finish(steady_clock::now()); }
@@ -73,7 +73,7 @@ bool QueueSender::Send(DiskQueue::Request request) {
     const Verdict verdict = Judge(response, pieces.back().samples, request.record);
     is_retry = verdict == Verdict::kAgain;
     is_accepting_ = verdict == Verdict::kAccepted;
-    if (is_accepting_) backoff_ = Backoff(options_.min_backoff, options_.max_backoff);
+    if (is_accepting_) backoff_ = Backoff(options_.endpoint.min_backoff, options_.endpoint.max_backoff);
     // If no request is small enough for the target, each sample is refused, after two requests.
     if (is_retry || (verdict == Verdict::kRefused && response.value().status == kTooLarge)) {
       const MutexLock lock(mutex_);

@@ -39,13 +39,6 @@ class QueueSender {
     // Whether the target takes native histograms. If not, a request of earlier settings with them is dropped when the target
     // names them in its refusal.
     bool takes_native = false;
-    // The backoff doubles from `min_backoff` to `max_backoff`, until a request is accepted; each wait is drawn from its upper
-    // half.
-    std::chrono::milliseconds min_backoff{100};
-    std::chrono::milliseconds max_backoff{5000};
-    // Of metadata; 0: none are sent.
-    std::chrono::milliseconds metadata_interval{0};
-    uint32_t max_metadata = 2000;  // families of a request
   };
 
   explicit QueueSender(Options options);

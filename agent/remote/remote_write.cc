@@ -52,13 +52,7 @@ RemoteWrite::RemoteWrite(Options options, RelabelRules rules, std::unique_ptr<Di
                .rules = std::move(rules),
                .sends_native = options_.sends_native,
                .max_samples = options_.max_samples}),
-      sender_({.endpoint = options_.endpoint,
-               .queue = queue_.get(),
-               .takes_native = options_.sends_native,
-               .min_backoff = options_.min_backoff,
-               .max_backoff = options_.max_backoff,
-               .metadata_interval = options_.metadata_interval,
-               .max_metadata = options_.max_metadata}) {
+      sender_({.endpoint = options_.endpoint, .queue = queue_.get(), .takes_native = options_.sends_native}) {
   UpdateQueueStats();
 }
 

@@ -46,9 +46,6 @@ class RemoteWrite {
     uint32_t max_samples = 10'000;  // of a request
     // Snapshots that come earlier after the last one are skipped; 0: none is.
     std::chrono::milliseconds send_interval{0};
-    // Of the metadata of families; 0: none are sent.
-    std::chrono::milliseconds metadata_interval{0};
-    uint32_t max_metadata = 2000;  // families of a request
     // Where state is kept: the directory `<file_name>.queue`, and the file `<file_name>.series`.
     int directory_fd = -1;  // stays open as long as this lives
     std::string directory;
@@ -56,8 +53,6 @@ class RemoteWrite {
     mode_t mode = 0600;
     uint64_t queue_max_bytes = 256 << 20;
     std::chrono::milliseconds queue_max_age = std::chrono::hours(24);
-    std::chrono::milliseconds min_backoff{100};
-    std::chrono::milliseconds max_backoff{5000};
     std::function<void(std::string_view step)> after_step{};  // of the queue, for tests
   };
 

@@ -38,8 +38,8 @@ std::shared_ptr<const Layout> Families(const std::vector<std::pair<std::string, 
 class MetadataSenderTest : public ::testing::Test {
  protected:
   void Start(milliseconds interval = seconds(3600)) {
-    sender_ = std::make_unique<MetadataSender>(
-        MetadataSender::Options{.endpoint = endpoint_, .interval = interval, .max_families = 3});
+    endpoint_.metadata_interval = interval;
+    sender_ = std::make_unique<MetadataSender>(endpoint_);
   }
   // As after a collection.
   void Send(const std::shared_ptr<const Layout>& families) {
@@ -60,7 +60,7 @@ class MetadataSenderTest : public ::testing::Test {
   CapturedLog log_;
   std::atomic<int> status_ = 204;
   Receiver receiver_{[this](size_t) { return ServerResponse{.status = status_}; }};
-  const Endpoint endpoint_{.name = "db", .url = receiver_.url()};
+  Endpoint endpoint_{.name = "db", .url = receiver_.url(), .max_metadata = 3};
   HttpClient client_{ClientOptions(endpoint_)};
   std::unique_ptr<MetadataSender> sender_;
 };

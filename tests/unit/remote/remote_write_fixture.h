@@ -37,8 +37,8 @@ class RemoteWriteFixture : public ::testing::Test {
     options_.directory_fd = fd_;
     options_.directory = temporary_.path();
     options_.file_name = "agent.remote";
-    options_.min_backoff = min_backoff;
-    options_.max_backoff = max_backoff;
+    options_.endpoint.min_backoff = min_backoff;
+    options_.endpoint.max_backoff = max_backoff;
     auto target = RemoteWrite::Open(options_);
     ASSERT_TRUE(target.ok()) << target.error();
     target_ = std::move(target).value();

@@ -136,7 +136,7 @@ TEST_F(RemoteWriteTest, TheSendIntervalSkipsSnapshots) {
 
 // They delay no sample: the target gets them when it has taken all of the queue.
 TEST_F(RemoteWriteTest, MetadataComeAfterTheSamples) {
-  options_.metadata_interval = seconds(3600);
+  options_.endpoint.metadata_interval = seconds(3600);
   options_.max_samples = 1;
   Receiver receiver;
   StartAgent(receiver.url());
@@ -151,7 +151,7 @@ TEST_F(RemoteWriteTest, MetadataComeAfterTheSamples) {
 }
 
 TEST_F(RemoteWriteTest, ATargetThatAcceptsNoSamplesGetsNoMetadata) {
-  options_.metadata_interval = milliseconds(1);
+  options_.endpoint.metadata_interval = milliseconds(1);
   Receiver receiver([](size_t) { return ServerResponse{.status = 400}; });
   StartAgent(receiver.url());
   target_->Offer(Next());
@@ -161,7 +161,7 @@ TEST_F(RemoteWriteTest, ATargetThatAcceptsNoSamplesGetsNoMetadata) {
 }
 
 TEST_F(RemoteWriteTest, SilenceAboutMetadataHoldsTheEndNoLongerThanTheDeadline) {
-  options_.metadata_interval = seconds(3600);
+  options_.endpoint.metadata_interval = seconds(3600);
   options_.endpoint.http.total_timeout = seconds(600);
   ScriptedPeer peer({Reply::Status(200), Reply::Silence()});
   StartAgent("http://" + peer.address() + "/write");

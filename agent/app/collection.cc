@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -37,16 +38,6 @@ GpuXidCounts::Options XidOptionsOf(const AgentSetup& setup) {
                                                                              .mode = setup.state.mode,
                                                                              .max_bytes = kMaxListBytes}),
           .run_id = setup.run_id};
-}
-
-std::map<WorkerKey, uint32_t> PidsOf(std::span<const WorkerProcess> processes) {
-  std::map<WorkerKey, uint32_t> pids;
-  for (const WorkerProcess& process : processes) {
-    const std::map<std::string, std::string> labels(process.identity.labels.begin(), process.identity.labels.end());
-    const auto label = [&](const char* name) { return labels.contains(name) ? labels.at(name) : ""; };
-    if (process.alive) pids.emplace(WorkerKey(label("role"), label("instance"), std::to_string(process.ordinal)), process.pid);
-  }
-  return pids;
 }
 
 // By the wall clock of now.
@@ -85,7 +76,7 @@ Collection::Collection(const AgentSetup& setup, Clock& clock, OwnMetrics& own, E
                        .run_id = setup.run_id,
                        .agent = AgentIdentity(setup),
                        .ended = [this] { return segments_.ended(); },
-                       .judge = setup.view ? nullptr : &judgement_.hangs()}),
+                       .shows_hangs = !setup.view}),
       job_metrics_(AgentIdentity(setup), setup.directory),
       machine_({.identity = AgentIdentity(setup), .read = ReadOf({.state_directory = setup.state.directory})}),
       exec_(setup.exec == nullptr ? nullptr : std::make_unique<ExecMetrics>(AgentIdentity(setup), *setup.exec)),
@@ -180,9 +171,10 @@ std::shared_ptr<const Snapshot> Collection::Collect(const std::string& agent_id,
     --trims_due_;
     ReturnFreeMemory();
   }
+  const std::span<const Process> processes = segments_.processes();
   Summary summary{.segments = segments_.stats(),
                   .series = series,
-                  .pids = PidsOf(segments_.processes()),
+                  .processes = std::make_shared<std::vector<Process>>(processes.begin(), processes.end()),
                   .health = judgement_.health(),
                   .goodput = judgement_.goodput(),
                   .ranks = judgement_.ranks(),
@@ -272,7 +264,7 @@ void Collection::LookForChanges() {
 void Collection::KeepDirectory() {
   if (setup_.session == nullptr) return;
   // The state's directory is checked only if it cannot be written: a disk that hangs would block this thread.
-  const auto state = segments_.state_stats();
+  const auto state = segments_.ledger().journal_stats();
   const bool state_fails = state && state->error && setup_.session->StateDirectoryWasRemoved();
   if (!state_fails && !setup_.session->DirectoryWasRemoved()) return;
   const bool state_gone = state_fails || setup_.state.directory == setup_.directory;
@@ -284,7 +276,7 @@ void Collection::KeepDirectory() {
     return;
   }
   if (state_gone && setup_.state.directory_fd >= 0) {
-    segments_.MoveState(StateFileOf(setup_.state));
+    segments_.ledger().MoveTo(StateFileOf(setup_.state));
     event_positions_.emplace(setup_.state);
   }
   if (!directory_log_.Recovered("the directory " + setup_.directory + " is there again")) {
@@ -303,7 +295,7 @@ void Collection::ReportSegments() {
   own_.SetSegments("other_run", stats.other_run);
   own_.SetSegments("orphaned", stats.orphans);
   own_.SetSegmentsBroken(stats.bad);
-  if (const auto state = segments_.state_stats())
+  if (const auto state = segments_.ledger().journal_stats())
     own_.SetState(state->behind, state->file_bytes, state->bytes_written, state->errors);
   own_.SetRetiredProcesses(stats.retired);
   own_.SetRetiredSeriesDropped(stats.retired_series_refused);

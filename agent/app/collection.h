@@ -10,7 +10,6 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -46,7 +45,7 @@ class Collection {
   struct Summary {
     SegmentSourceStats segments;
     size_t series = 0;
-    std::map<WorkerKey, uint32_t> pids;
+    std::shared_ptr<const std::vector<Process>> processes = std::make_shared<std::vector<Process>>();
     std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();
     std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();
     std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();
@@ -70,8 +69,8 @@ class Collection {
   // Whether nothing has happened in the job for kQuietAfter: processes run, no value of them has changed, none is in a phase,
   // none has come or gone.
   [[nodiscard]] bool IsQuiet() const { return clock_.Now() - happened_at_ >= kQuietAfter; }
-  // As SegmentSource. REQUIRES: the last Collect has returned.
-  [[nodiscard]] std::set<std::string> CountedFiles() const { return segments_.CountedFiles(); }
+  // As SegmentLifecycle. REQUIRES: the last Collect has returned.
+  [[nodiscard]] std::set<std::string> CountedFiles() const { return segments_.lifecycle().CountedFiles(); }
 
  private:
   SegmentSourceOptions SourceOptions();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/agent_event.h"
@@ -17,12 +18,13 @@ HangJudge::Settings HangSettingsOf(const AgentOptions& options) {
   return {.interval = options.push_interval, .hang_after = options.hang_after};
 }
 
-JobEvent StacksEvent(const WorkerProcess& process, const std::string& stacks, std::chrono::system_clock::time_point now) {
-  JobEvent event = AgentEvent("worker_stacks", "the stacks of a process that hangs, pid " + std::to_string(process.pid), now);
+JobEvent StacksEvent(const Process& process, const std::string& stacks, std::chrono::system_clock::time_point now) {
+  JobEvent event =
+      AgentEvent("worker_stacks", "the stacks of a process that hangs, pid " + std::to_string(process.id.pid), now);
   event.metadata.emplace_back("process", static_cast<int64_t>(process.ordinal));
   event.metadata.emplace_back("stacks", stacks);
   event.identity = process.identity;
-  event.pid = process.pid;
+  event.pid = process.id.pid;
   return event;
 }
 
@@ -33,6 +35,7 @@ Judgement::Judgement(const AgentSetup& setup, Clock& clock, EventLog& event_log,
       clock_(clock),
       event_log_(event_log),
       segments_(segments),
+      state_(segments.ledger()),
       boot_id_(std::move(boot_id)),
       hang_settings_(HangSettingsOf(setup.options)),
       death_metrics_(AgentIdentity(setup)),
@@ -54,10 +57,9 @@ void Judgement::Judge(Depth depth) {
 }
 
 void Judgement::Show() {
-  if (segments_.StateIsLoaded() && segments_.GoodputIsSaved()) goodput_.Saved();
-  FindShownRanks();
+  if (state_.Loaded() && state_.GoodputIsSaved()) goodput_.Saved();
   // Deaths that only this agent knows would be missing in the counts of the next one: they wait for the disk.
-  if (segments_.StateIsLoaded() && segments_.HealthIsDurable()) death_metrics_.Show(health_.memory().deaths.totals);
+  if (state_.Loaded() && state_.HealthIsDurable()) death_metrics_.Show(health_.memory().deaths.totals);
 }
 
 void Judgement::End() {
@@ -68,15 +70,16 @@ void Judgement::End() {
 void Judgement::AddTo(OwnSnapshots& own, const NanCounts& nan_counts) {
   if (death_metrics_.shows()) own.push_back(death_metrics_.Collect());
   own.push_back(rank_metrics_.Collect(*rank_verdicts_.report(), nan_counts));
-  own.push_back(goodput_metrics_.Collect(*goodput_.report(), [this](const RankKey& rank) {
-    const auto shown = shown_ranks_.find(rank);
-    return shown == shown_ranks_.end() ? std::nullopt : std::optional(shown->second);
+  std::set<RankId> shown;
+  for (const Process& process : segments_.processes()) shown.insert(process.rank);
+  own.push_back(goodput_metrics_.Collect(*goodput_.report(), [&](const RankId& rank) {
+    return shown.contains(rank) ? std::optional(segments_.IdentityOf(rank)) : std::nullopt;
   }));
 }
 
 // Judged with the hangs of the collection before.
 void Judgement::CountTime() {
-  if (!segments_.StateIsLoaded()) return;
+  if (!state_.Loaded()) return;
   const auto nanoseconds = [](auto moment) {
     return std::chrono::duration_cast<Goodput::Nanoseconds>(moment.time_since_epoch());
   };
@@ -85,18 +88,18 @@ void Judgement::CountTime() {
                                                              nanoseconds(std::chrono::steady_clock::now()));
   const MachineClocks clocks{boot_id_, zero, nanoseconds(segments_.read_at())};
   if (!std::exchange(goodput_is_restored_, true)) {
-    if (auto accounts = DecodeGoodput(segments_.goodput(), clocks)) goodput_.Restore(*std::move(accounts));
+    if (auto accounts = DecodeGoodput(state_.goodput(), clocks)) goodput_.Restore(*std::move(accounts));
   }
   if (setup_.view) return;
-  if (segments_.GoodputIsSaved()) goodput_.Saved();
-  std::vector<RankProcess> processes(segments_.rank_processes().begin(), segments_.rank_processes().end());
-  for (RankProcess& process : processes)
-    process.hangs = process.alive && (health_.judge().job_hangs() || hung_.contains({process.pid, process.start_ticks}));
+  if (state_.GoodputIsSaved()) goodput_.Saved();
+  const std::span<Process> processes = segments_.processes();
+  for (Process& process : processes)
+    process.hangs = process.alive && (health_.judge().job_hangs() || hung_.contains(process.id));
   Goodput::Moment moment{.now = nanoseconds(segments_.read_at()), .step = kUnmarkedStep};
   if (setup_.exec != nullptr && setup_.exec->CommandExitCode()) moment.over_at = nanoseconds(setup_.exec->ended_at());
   for (const SharedRanks::Pair& pair : shared_ranks_.Look(processes)) ReportShared(pair);
-  goodput_.Look(processes, segments_.late_exits(), moment);
-  if (!goodput_.accounts().empty()) segments_.SetGoodput(EncodeGoodput(goodput_.accounts(), clocks));
+  goodput_.Look(processes, segments_.folded(), segments_.lifecycle().late_exits(), moment);
+  if (!goodput_.accounts().empty()) state_.SetGoodput(EncodeGoodput(goodput_.accounts(), clocks));
 }
 
 void Judgement::ReportShared(const SharedRanks::Pair& pair) {
@@ -107,15 +110,15 @@ void Judgement::ReportShared(const SharedRanks::Pair& pair) {
 
 void Judgement::JudgeHealth(Depth depth) {
   const auto now = std::chrono::system_clock::now();
-  if (segments_.StateIsLoaded() && !std::exchange(health_is_restored_, true)) {
-    const auto memory = DecodeAs<HealthMemory>(segments_.health());
+  if (state_.Loaded() && !std::exchange(health_is_restored_, true)) {
+    const auto memory = DecodeAs<HealthMemory>(state_.health());
     death_metrics_.Show(memory ? memory->deaths.totals : DeathMetrics::Totals{});
     if (memory) {
       health_.Restore(*memory, now);
       if (vitals_) vitals_->Restore(memory->deaths.kills);
     }
   }
-  std::vector<ProcessEnd> ends = segments_.TakeEnds();
+  std::vector<Process> ends = segments_.Ends();
   if (vitals_) {
     vitals_->Describe(ends, clock_.Now());
     if (depth != Depth::kLook) vitals_->Look(segments_.processes(), clock_.Now());
@@ -123,21 +126,20 @@ void Judgement::JudgeHealth(Depth depth) {
   } else {
     ends.clear();  // the agent of the job reports them
   }
-  health_.Look(segments_.processes(), {.steady = clock_.Now(),
-                                       .wall = now,
-                                       .settings = hang_settings_,
-                                       .has_command = setup_.exec != nullptr,
-                                       .exit_code = setup_.exec == nullptr ? std::nullopt : setup_.exec->CommandExitCode(),
-                                       .began = setup_.exec == nullptr ? std::nullopt : std::optional(setup_.exec->began_at()),
-                                       .interruption = setup_.exec == nullptr ? std::nullopt : setup_.exec->interruption(),
-                                       .any_has_ended = segments_.stats().dead + segments_.stats().retired > 0,
-                                       .ends = ends,
-                                       .exit_of = [this](const ProcessEnd& end) { return segments_.ExitOf(end); }});
+  health_.Look(segments_.processes(),
+               {.steady = clock_.Now(),
+                .wall = now,
+                .settings = hang_settings_,
+                .has_command = setup_.exec != nullptr,
+                .exit_code = setup_.exec == nullptr ? std::nullopt : setup_.exec->CommandExitCode(),
+                .began = setup_.exec == nullptr ? std::nullopt : std::optional(setup_.exec->began_at()),
+                .interruption = setup_.exec == nullptr ? std::nullopt : setup_.exec->interruption(),
+                .any_has_ended = segments_.stats().dead + segments_.stats().retired > 0,
+                .ends = ends,
+                .exit_of = [this](const Process& ended) { return segments_.lifecycle().ExitOf(ended.id); }});
   hung_.clear();
-  for (size_t i = 0; i < segments_.processes().size(); ++i) {
-    const WorkerProcess& process = segments_.processes()[i];
-    if (health_.judge().Of(i) == HangJudge::Verdict::kHung) hung_.emplace(process.pid, process.start_ticks);
-  }
+  for (const Process& process : segments_.processes())
+    if (process.verdict == HangVerdict::kHung) hung_.insert(process.id);
   if (vitals_) {
     LookForStacks();
     if (!orphans_removed_ || clock_.Now() - *orphans_removed_ >= kOrphansInterval) {
@@ -145,21 +147,19 @@ void Judgement::JudgeHealth(Depth depth) {
       vitals_->RemoveOrphanedStacks();
     }
   }
-  const bool has_memory = !segments_.health().empty() || health_.memory() != HealthMemory();
-  if (has_memory) segments_.SetHealth(Encode(health_.memory()));
+  const bool has_memory = !state_.health().empty() || health_.memory() != HealthMemory();
+  if (has_memory) state_.SetHealth(Encode(health_.memory()));
   event_log_.Add(health_.TakeEvents());
 }
 
 // Of processes that hang. Those that opted in write the stacks of their threads for the next collection.
 void Judgement::LookForStacks() {
-  const std::span<const WorkerProcess> processes = segments_.processes();
   std::vector<JobEvent> events;
-  for (size_t i = 0; i < processes.size(); ++i) {
-    const WorkerProcess& process = processes[i];
+  for (const Process& process : segments_.processes()) {
     if (!process.alive) continue;
     if (const std::string stacks = vitals_->TakeStacks(process); !stacks.empty())
       events.push_back(StacksEvent(process, stacks, std::chrono::system_clock::now()));
-    const bool hangs = health_.judge().job_hangs() || health_.judge().Of(i) == HangJudge::Verdict::kHung;
+    const bool hangs = health_.judge().job_hangs() || process.verdict == HangVerdict::kHung;
     hangs ? vitals_->AskForStacks(process) : vitals_->EndHang(process);
   }
   event_log_.Add(events);
@@ -171,20 +171,11 @@ void Judgement::JudgeRanks() {
                        .wall = std::chrono::system_clock::now(),
                        .interval = std::min<std::chrono::milliseconds>(hang_settings_.interval, kLookInterval),
                        .hang_after = health_.judge().hang_after(),
-                       .is_stopped = [this](const WorkerProcess& process) {
-                         const auto stat = process.alive ? proc_.StatOf(process) : std::nullopt;
+                       .is_stopped = [this](const Process& process) {
+                         const auto stat = process.alive ? proc_.StatOf(process.id) : std::nullopt;
                          return stat && stat->IsStopped();
                        }});
   event_log_.Add(rank_verdicts_.TakeEvents());
-}
-
-void Judgement::FindShownRanks() {
-  std::set<Identity> exposed;
-  for (const WorkerProcess& process : segments_.processes()) exposed.insert(process.identity);
-  shown_ranks_.clear();
-  for (const GoodputReport::Rank& rank : goodput_.report()->ranks)
-    if (Identity identity = segments_.IdentityOf(rank.rank); exposed.contains(identity))
-      shown_ranks_.emplace(rank.rank, std::move(identity));
 }
 
 }  // namespace persia::agent

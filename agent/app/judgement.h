@@ -14,12 +14,10 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "app/agent_setup.h"
 #include "app/collector.h"
@@ -68,12 +66,12 @@ class Judgement {
   void JudgeHealth(Depth depth);
   void LookForStacks();
   void JudgeRanks();
-  void FindShownRanks();
 
   const AgentSetup& setup_;
   Clock& clock_;
   EventLog& event_log_;
   SegmentSource& segments_;
+  Ledger& state_;  // of the segments
   const std::string boot_id_;
   HangJudge::Settings hang_settings_;
   JobHealth health_;
@@ -83,8 +81,7 @@ class Judgement {
   Goodput goodput_;
   bool goodput_is_restored_ = false;
   SharedRanks shared_ranks_;
-  std::map<RankKey, Identity> shown_ranks_;       // those with exposed processes
-  std::set<std::pair<uint32_t, uint64_t>> hung_;  // pid and start
+  std::set<ProcessId> hung_;
   ProcReader proc_;
   RankVerdicts rank_verdicts_;
   DeathMetrics death_metrics_;

@@ -129,7 +129,7 @@ AgentStatus WebPages::Status() const {
   status.workers_ended = collected.segments.dead;
   status.segments_refused = collected.segments.refused.size();
   status.series = collected.series;
-  status.pids = std::move(collected.pids);
+  status.processes = std::move(collected.processes);
   status.health = std::move(collected.health);
   const auto history = parts_.history.Entries();
   status.ranks = std::move(collected.ranks);

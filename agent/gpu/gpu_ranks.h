@@ -30,14 +30,13 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "gpu/gpu_sample.h"
 #include "kernel/background_call.h"
 #include "kernel/proc_reader.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -50,10 +49,9 @@ class GpuRanks {
   explicit GpuRanks(std::filesystem::path proc = "/proc", uint64_t initial = kInitialPidNamespace,
                     std::chrono::milliseconds patience = std::chrono::milliseconds(100));
 
-  std::vector<std::optional<size_t>> Assign(const GpuSample& sample, std::span<const WorkerProcess> processes);
+  std::vector<std::optional<size_t>> Assign(const GpuSample& sample, std::span<const Process> processes);
 
  private:
-  using ProcessKey = std::pair<uint32_t, uint64_t>;  // pid and start time
   // A living worker that /proc shows.
   struct Worker {
     size_t index;
@@ -65,19 +63,19 @@ class GpuRanks {
     std::optional<std::string> environment;
     bool same_devices = false;
   };
-  using SeenProcesses = std::map<ProcessKey, Seen>;
+  using SeenProcesses = std::map<ProcessId, Seen>;
   struct News {
     Mutex mutex;
     SeenProcesses seen PERSIA_GUARDED_BY(mutex);
   };
   using Users = std::vector<std::vector<size_t>>;  // by device: indexes into the processes, one a rank
 
-  std::vector<Worker> FindWorkers(const GpuSample& sample, std::span<const WorkerProcess> processes, bool& all);
-  Users ByPids(const GpuSample& sample, std::span<const WorkerProcess> processes, std::span<const Worker> workers) const;
+  std::vector<Worker> FindWorkers(const GpuSample& sample, std::span<const Process> processes, bool& all);
+  Users ByPids(const GpuSample& sample, std::span<const Process> processes, std::span<const Worker> workers) const;
   // Nothing: the masks are not certain.
-  std::optional<Users> ByMasks(const GpuSample& sample, std::span<const WorkerProcess> processes,
-                               std::span<const Worker> workers, const Users& by_pids) const;
-  void LookAt(std::vector<ProcessKey> processes);
+  std::optional<Users> ByMasks(const GpuSample& sample, std::span<const Process> processes, std::span<const Worker> workers,
+                               const Users& by_pids) const;
+  void LookAt(std::vector<ProcessId> processes);
 
   const std::filesystem::path proc_path_;
   ProcReader proc_;
@@ -87,7 +85,7 @@ class GpuRanks {
   BackgroundCall look_{"gpu ranks"};
   const std::shared_ptr<News> news_ = std::make_shared<News>();  // of that thread
   SeenProcesses seen_;
-  std::map<std::string, ProcessKey> last_;  // by device, of the last Assign
+  std::map<std::string, ProcessId> last_;  // by device, of the last Assign
 };
 
 }  // namespace persia::agent

@@ -48,7 +48,7 @@ void GpuWatch::StartReader() {
   }
 }
 
-void GpuWatch::Look(std::span<const WorkerProcess> processes) {
+void GpuWatch::Look(std::span<const Process> processes) {
   StartReader();
   GpuReader::News news;
   if (reader_ != nullptr) news = reader_->Take();
@@ -63,7 +63,7 @@ void GpuWatch::Look(std::span<const WorkerProcess> processes) {
     for (size_t i = 0; i < ranks.size(); ++i) {
       const GpuDevice& device = news.sample->devices[i];
       Owner owner{.identity = no_rank_};
-      if (ranks[i]) owner = {.identity = processes[*ranks[i]].identity, .pid = processes[*ranks[i]].pid};
+      if (ranks[i]) owner = {.identity = processes[*ranks[i]].identity, .pid = processes[*ranks[i]].id.pid};
       if (!device.uuid.empty()) uuids_[device.gpu] = device.uuid;
       identities.push_back(owner.identity);
       owners.emplace(device.gpu, std::move(owner));

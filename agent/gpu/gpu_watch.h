@@ -29,7 +29,7 @@
 #include "gpu/gpu_xids.h"
 #include "gpu/nvml_library.h"
 #include "model/job_event.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -50,7 +50,7 @@ class GpuWatch {
   // `on`: whether GPUs are read, if there are any. After a change, a reader starts once the process of the one before has
   // ended: a Look starts it.
   void Use(bool on, std::chrono::milliseconds interval);
-  void Look(std::span<const WorkerProcess> processes);
+  void Look(std::span<const Process> processes);
   [[nodiscard]] std::shared_ptr<const Snapshot> snapshot() const { return snapshot_; }
   [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
   // Waits until the counts of errors are on disk.

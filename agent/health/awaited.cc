@@ -4,18 +4,17 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <tuple>
 #include <utility>
 
 #include "health/phrases.h"
 
 namespace persia::agent {
-void AwaitedJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, const Settings& settings) {
+void AwaitedJudge::Look(std::span<const Process> processes, TimePoint now, const Settings& settings) {
   const auto since_look = std::chrono::duration_cast<Milliseconds>(now - std::exchange(last_look_, now));
   verdicts_.clear();
   std::map<RankProcessKey, Place> places;
   std::map<std::string, Members> roles;
-  for (const WorkerProcess& process : processes) {
+  for (const Process& process : processes) {
     if (!IsRank(process)) continue;
     const Place& place = places.emplace(RankProcessKeyOf(process), PlaceOf(process, since_look)).first->second;
     const Milliseconds still = process.in_phase - place.stepped_at;
@@ -26,12 +25,12 @@ void AwaitedJudge::Look(std::span<const WorkerProcess> processes, TimePoint now,
   for (auto& [name, members] : roles) JudgeRole(members, settings);
 }
 
-AwaitedJudge::Milliseconds AwaitedJudge::Still(const WorkerProcess& process) const {
+AwaitedJudge::Milliseconds AwaitedJudge::Still(const Process& process) const {
   const auto place = places_.find(RankProcessKeyOf(process));
   return place == places_.end() ? process.in_phase : process.in_phase - place->second.stepped_at;
 }
 
-AwaitedJudge::Place AwaitedJudge::PlaceOf(const WorkerProcess& process, Milliseconds since_look) const {
+AwaitedJudge::Place AwaitedJudge::PlaceOf(const Process& process, Milliseconds since_look) const {
   Place place{.step = process.step};
   const auto known = places_.find(RankProcessKeyOf(process));
   if (known == places_.end() || process.in_phase < since_look) return place;
@@ -70,7 +69,7 @@ void AwaitedJudge::JudgeRole(Members& members, const Settings& settings) {
   }
   if (awaited.size() > kMostNamed) awaited.resize(kMostNamed);
   for (const Member& member : awaited) {
-    const WorkerProcess& process = *member.process;
+    const Process& process = *member.process;
     const bool is_stopped = is_in_sync(member) && !steps;
     verdicts_.push_back({.rank = RankProcessKeyOf(process),
                          .identity = process.identity,
@@ -85,7 +84,7 @@ void AwaitedJudge::JudgeRole(Members& members, const Settings& settings) {
 
 std::string SentenceOf(const AwaitedJudge::Verdict& verdict) {
   const bool is_stopped = verdict.phase == kStoppedPhase;
-  const uint32_t pid = std::get<3>(verdict.rank);
+  const uint32_t pid = verdict.rank.second.pid;
   std::string text = RankName(verdict.identity) + " hangs";
   text += is_stopped ? ": stopped by a signal in sync" : " " + InPhase(verdict.phase);
   if (verdict.step) text += " since step " + StepText(*verdict.step);

@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "health/rank.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -41,8 +41,8 @@ class AwaitedJudge {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   struct Settings {
-    Milliseconds hang_after{0};                                 // 0: nothing is judged
-    std::function<bool(const WorkerProcess&)> is_stopped = {};  // by a signal; none: not known
+    Milliseconds hang_after{0};                           // 0: nothing is judged
+    std::function<bool(const Process&)> is_stopped = {};  // by a signal; none: not known
   };
   struct Verdict {
     RankProcessKey rank;
@@ -55,13 +55,13 @@ class AwaitedJudge {
     std::optional<double> steps;  // in which the others are, if that is why the rank is named
   };
 
-  void Look(std::span<const WorkerProcess> processes, TimePoint now, const Settings& settings);
+  void Look(std::span<const Process> processes, TimePoint now, const Settings& settings);
 
   // Of the last Look: the rank that is longest in its phase first, at most kMostNamed of a role.
   [[nodiscard]] const std::vector<Verdict>& verdicts() const { return verdicts_; }
 
   // For how long a rank of the last Look has been in its phase, in its present step.
-  [[nodiscard]] Milliseconds Still(const WorkerProcess& process) const;
+  [[nodiscard]] Milliseconds Still(const Process& process) const;
 
   static constexpr size_t kMostNamed = 8;
 
@@ -73,14 +73,14 @@ class AwaitedJudge {
   };
   // A rank that stands still.
   struct Member {
-    const WorkerProcess* process;
+    const Process* process;
     Milliseconds still;
   };
   using Members = std::vector<Member>;
 
   // The step of most of them; of two that are equally frequent, the lower one. None: they do not number their steps.
   [[nodiscard]] static std::optional<double> StepOfMost(const Members& members);
-  [[nodiscard]] Place PlaceOf(const WorkerProcess& process, Milliseconds since_look) const;
+  [[nodiscard]] Place PlaceOf(const Process& process, Milliseconds since_look) const;
   void JudgeRole(Members& members, const Settings& settings);
 
   std::vector<Verdict> verdicts_;

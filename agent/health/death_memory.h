@@ -4,6 +4,7 @@
 // state (ledger/ledger.h). Thread safety: plain data.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +14,7 @@
 #include <vector>
 
 #include "files/bytes.h"
-#include "health/deaths.h"
-#include "model/process_end.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -22,8 +22,8 @@ struct DeathMemory {
   static constexpr size_t kMaxDeaths = 100;
   static constexpr size_t kMaxUntold = 4096;
 
-  std::vector<Death> deaths = {};               // by their times, those of one collection and the next; at most kMaxDeaths
-  std::vector<ProcessEnd> untold = {};          // ends whose reason is not known yet
+  std::vector<Process> deaths = {};             // by their times, those of one collection and the next; at most kMaxDeaths
+  std::vector<Process> untold = {};             // of whose ends the reason is not known yet
   std::array<uint64_t, kDeathCauses> totals{};  // all deaths of the run, by cause
   std::map<std::string, uint64_t> kills = {};   // the kernel's counts of kills for lack of memory, as far as reported
 
@@ -43,9 +43,8 @@ void Fields(Archive& archive, Circumstances& about) {
 
 template <class Archive>
 void Fields(Archive& archive, Death& death) {
-  archive(death.role, death.instance, death.process, death.pid, death.start_ticks, death.cause, death.exit, death.what,
-          death.look_at, death.phase, death.step, death.began, death.ended_at, death.last_events, death.stacks, death.about);
-  archive.Check(static_cast<size_t>(death.cause) < kDeathCauses && IsStep(death.step));
+  archive(death.cause, death.what, death.look_at);
+  archive.Check(static_cast<size_t>(death.cause) < kDeathCauses);
 }
 
 template <class Archive>
@@ -53,18 +52,24 @@ void Fields(Archive& archive, UncaughtException& exception) {
   archive(exception.type, exception.message, exception.where, exception.phase, exception.error_number, exception.was_caught);
 }
 
-// Its exit is not known yet.
 template <class Archive>
 void Fields(Archive& archive, ProcessEnd& end) {
-  archive(end.segment_id, end.identity.job, end.identity.labels, end.ordinal, end.pid, end.pid_namespace, end.start_ticks,
-          end.phase, end.step, end.birth, end.ended_at, end.hung_for, end.exception, end.last_events, end.about);
-  archive.Check(IsStep(end.step));
+  archive(end.exit, end.at, end.hung_for, end.exception, end.last_events, end.about, end.death);
+}
+
+// What is kept of a process that has ended.
+template <class Archive>
+void Fields(Archive& archive, Process& ended) {
+  archive(ended.id, ended.identity.job, ended.identity.labels, ended.ordinal, ended.birth_unix_ns, ended.phase, ended.step,
+          ended.end);
+  archive.Check(IsStep(ended.step) && ended.end);
 }
 
 template <class Archive>
 void Fields(Archive& archive, DeathMemory& memory) {
   archive(memory.totals, memory.kills, memory.deaths, memory.untold);
-  archive.Check(memory.deaths.size() <= DeathMemory::kMaxDeaths);
+  const auto is_dead = [](const Process& process) { return process.end && process.end->death; };
+  archive.Check(memory.deaths.size() <= DeathMemory::kMaxDeaths && std::ranges::all_of(memory.deaths, is_dead));
 }
 
 }  // namespace persia::agent

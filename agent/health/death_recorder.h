@@ -2,7 +2,7 @@
 //
 //   DeathRecorder recorder;
 //   recorder.Restore(former_memory);                         // before the first Look
-//   for (const DeathRecorder::Told& told : recorder.Look(ends, {...})) ...
+//   for (const Process& ended : recorder.Look(ends, {...})) ...
 //   recorder.memory()                                        // to be saved with the folds of these ends, in one write
 //
 // An end whose reason is not known yet waits for one more Look, in which its parent may have reported it. Meanwhile it is in
@@ -16,13 +16,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "health/death_memory.h"
-#include "health/deaths.h"
 #include "model/interruption.h"
-#include "model/process_end.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -30,19 +28,16 @@ class DeathRecorder {
  public:
   struct Moment {
     // How a process ended whose reason was not known; empty: it still is not. Null: no reason can become known later.
-    std::function<std::string(const ProcessEnd&)> exit_of = {};
+    std::function<std::string(const Process&)> exit_of = {};
     // No further collection may follow: the reasons that are not known now are unknown.
     bool is_last = false;
     // The signal that asks the job to end; none: nothing does.
     std::optional<Interruption> interruption = {};
   };
-  struct Told {
-    ProcessEnd end;              // its exit is known
-    std::optional<Death> death;  // none: the process left without an error, or as the job was asked to
-  };
 
-  // Those that ended first come first.
-  [[nodiscard]] std::vector<Told> Look(std::span<const ProcessEnd> ends, const Moment& moment);
+  // `ended`: since the last Look. Returns those whose exit is known now, each with its death if it has died; those that ended
+  // first come first.
+  [[nodiscard]] std::vector<Process> Look(std::vector<Process> ended, const Moment& moment);
 
   [[nodiscard]] const DeathMemory& memory() const { return memory_; }
   // Rises with each change of the memory.
@@ -53,8 +48,8 @@ class DeathRecorder {
   void Restore(const DeathMemory& former);
 
  private:
-  void KeepDeaths(std::span<const Told> told);
-  void Keep(Death death);
+  void KeepDeaths(std::span<const Process> told);
+  void Keep(Process dead);
 
   DeathMemory memory_;
   uint64_t changes_ = 0;

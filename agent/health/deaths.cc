@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "health/phrases.h"
 #include "model/exit_reason.h"
-#include "model/rank_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 namespace {
@@ -74,38 +76,32 @@ std::string ExceptionText(const UncaughtException& exception) {
   return exception.type + (exception.message.empty() ? "" : ": " + exception.message) + InParentheses(exception.where);
 }
 
-struct Verdict {
-  DeathCause cause;
-  std::string what;
-  std::string look_at;
-};
-
 // Python exits with 1 after an uncaught exception, and torchelastic's `record` with other codes. If a signal ends the process
 // instead, such as SIGABRT of a library that is torn down, the exception still is the reason.
-std::optional<Verdict> ByException(const ProcessEnd& end) {
+std::optional<Death> ByException(const ProcessEnd& end) {
   if (!end.exception || end.exception->was_caught) return std::nullopt;
   const UncaughtException& exception = *end.exception;
   const std::string what = ExceptionText(exception) + (end.exit.starts_with("exit_") ? "" : ", then " + ExitText(end.exit));
   if (exception.type.ends_with("OutOfMemoryError") || exception.message.find("CUDA out of memory") != std::string::npos)
-    return Verdict{DeathCause::kGpuOutOfMemory, what, "the batch size, and what else uses the GPU's memory."};
+    return Death{DeathCause::kGpuOutOfMemory, what, "the batch size, and what else uses the GPU's memory."};
   if (exception.type.ends_with("MemoryError") || exception.error_number == ENOMEM) {
     std::string details;
     Append(details, MemoryText(end.about));
     if (end.about.max_address_space)
       Append(details, "its address space is limited to " + BytesText(*end.about.max_address_space));
-    return Verdict{DeathCause::kOutOfMemory, what + InParentheses(details),
-                   "what it allocates there, and its limits (ulimit -v, the cgroup's memory limit)."};
+    return Death{DeathCause::kOutOfMemory, what + InParentheses(details),
+                 "what it allocates there, and its limits (ulimit -v, the cgroup's memory limit)."};
   }
   if (exception.error_number == ENOSPC || exception.error_number == EDQUOT)
-    return Verdict{DeathCause::kDiskFull, what, "the free space of the filesystem that it writes to: df -h, df -i, quota."};
+    return Death{DeathCause::kDiskFull, what, "the free space of the filesystem that it writes to: df -h, df -i, quota."};
   if (exception.error_number == EMFILE || exception.error_number == ENFILE) {
-    return Verdict{DeathCause::kLimit, what + FileLimitText(end.about),
-                   "ulimit -n, and files or sockets that are not closed; torch.multiprocessing's sharing strategy."};
+    return Death{DeathCause::kLimit, what + FileLimitText(end.about),
+                 "ulimit -n, and files or sockets that are not closed; torch.multiprocessing's sharing strategy."};
   }
-  return Verdict{DeathCause::kException, what, "the traceback in the log of the process."};
+  return Death{DeathCause::kException, what, "the traceback in the log of the process."};
 }
 
-Verdict BySignal(const ProcessEnd& end) {
+Death BySignal(const ProcessEnd& end) {
   const std::string& exit = end.exit;
   const Circumstances& about = end.about;
   if (exit == "SIGBUS" && !about.full_filesystems.empty()) {
@@ -160,25 +156,6 @@ std::string AfterException(const ProcessEnd& end) {
 
 bool WasEndedFromOutside(DeathCause cause) { return cause == DeathCause::kKilled || cause == DeathCause::kLauncher; }
 
-Verdict Judge(const ProcessEnd& end) {
-  const bool may_be_kernel = end.exit == "SIGKILL" || end.exit == "exit_137" || end.exit == kUnknownEnd;
-  if (may_be_kernel && end.about.killed_for_memory) {
-    return {DeathCause::kOutOfMemory, KernelKill(end.about) + AfterException(end),
-            "what grew: caches, the prefetch and the number of data loaders, the batch; then the memory limit."};
-  }
-  if (auto verdict = ByException(end)) return *std::move(verdict);
-  Verdict verdict = BySignal(end);
-  if (!end.hung_for || !WasEndedFromOutside(verdict.cause)) {
-    verdict.what += AfterException(end);
-  } else {
-    return {DeathCause::kHang,
-            "it hung for " + SecondsText(*end.hung_for) + ", then " + verdict.what + " ended it" + AfterException(end),
-            end.about.stacks.empty() ? "the phase in which it hung, and the rank that the others waited for."
-                                     : "the stacks of its threads, below."};
-  }
-  return verdict;
-}
-
 }  // namespace
 
 std::string_view Name(DeathCause cause) {
@@ -220,56 +197,61 @@ bool IsDeath(std::string_view exit, uint32_t ordinal, bool killed_for_memory) {
   return !exit.empty() && !IsCleanExit(exit) && (ordinal == 0 || killed_for_memory || Precedence(exit) == 0);
 }
 
-bool IsConsequence(const Death& death, const ProcessEnd& end, const std::optional<Interruption>& interruption) {
+bool IsConsequence(const Death& death, const Process& ended, const std::optional<Interruption>& interruption) {
+  const ProcessEnd& end = *ended.end;
   using std::chrono::milliseconds;
   const bool raised = death.cause == DeathCause::kException;
-  if (death.role == kLauncherRole && raised && end.exception->type.ends_with("ChildFailedError")) return true;
+  if (LabelValueOf(ended.identity, "role") == kLauncherRole && raised && end.exception->type.ends_with("ChildFailedError"))
+    return true;
   // The collection that found the end may have begun shortly before the signal.
   constexpr milliseconds kCollection(100);
-  if (!interruption || end.ended_at + kCollection < interruption->at) return false;
+  if (!interruption || end.at + kCollection < interruption->at) return false;
   // Its time is in whole milliseconds. None: not known.
-  if (raised && end.exception->raised_at != Death::TimePoint())
+  if (raised && end.exception->raised_at != ProcessEnd::TimePoint())
     return end.exception->raised_at + milliseconds(1) >= interruption->at;
   constexpr DeathCause kByInterruption[] = {DeathCause::kLauncher,  DeathCause::kKilled, DeathCause::kExitCode,
                                             DeathCause::kException, DeathCause::kSignal, DeathCause::kUnknown};
   return std::ranges::find(kByInterruption, death.cause) != std::end(kByInterruption);
 }
 
-Death DeathOf(const ProcessEnd& end) {
-  Verdict verdict = Judge(end);
-  Death death{.role = LabelValueOf(end.identity, "role"),
-              .instance = LabelValueOf(end.identity, "instance"),
-              .process = std::to_string(end.ordinal),
-              .pid = end.pid,
-              .start_ticks = end.start_ticks,
-              .cause = verdict.cause,
-              .exit = end.exit,
-              .what = std::move(verdict.what),
-              .look_at = std::move(verdict.look_at),
-              .phase = end.phase,
-              .step = end.step,
-              .began = end.birth,
-              .ended_at = end.ended_at,
-              .last_events = end.last_events,
-              .stacks = end.about.stacks,
-              .about = end.about};
-  // One that another process may have ended lived on after its last sign, as long as it waited for the others.
-  const bool ended_itself = death.cause != DeathCause::kLauncher && death.cause != DeathCause::kUnknown;
-  if (end.last_sign && ended_itself) death.ended_at = *end.last_sign;
-  // An exception leaves all phases on its way out.
-  if (end.exception && !end.exception->was_caught && !end.exception->phase.empty()) death.phase = end.exception->phase;
-  death.about.stacks.clear();
+Death DeathOf(const Process& ended) {
+  const ProcessEnd& end = *ended.end;
+  const bool may_be_kernel = end.exit == "SIGKILL" || end.exit == "exit_137" || end.exit == kUnknownEnd;
+  if (may_be_kernel && end.about.killed_for_memory) {
+    return {DeathCause::kOutOfMemory, KernelKill(end.about) + AfterException(end),
+            "what grew: caches, the prefetch and the number of data loaders, the batch; then the memory limit."};
+  }
+  if (auto death = ByException(end)) return *std::move(death);
+  Death death = BySignal(end);
+  if (!end.hung_for || !WasEndedFromOutside(death.cause)) {
+    death.what += AfterException(end);
+  } else {
+    return {DeathCause::kHang,
+            "it hung for " + SecondsText(*end.hung_for) + ", then " + death.what + " ended it" + AfterException(end),
+            end.about.stacks.empty() ? "the phase in which it hung, and the rank that the others waited for."
+                                     : "the stacks of its threads, below."};
+  }
   return death;
 }
 
-std::string PlaceOf(const Death& death) {
-  if (death.phase.empty()) return "";
-  return InPhase(death.phase) + (death.step ? ", step " + StepText(*death.step) : "");
+void SetDeath(Process& ended, Death death) {
+  ProcessEnd& end = *ended.end;
+  // One that another process may have ended lived on after its last sign, as long as it waited for the others.
+  const bool ended_itself = death.cause != DeathCause::kLauncher && death.cause != DeathCause::kUnknown;
+  if (end.last_sign && ended_itself) end.at = *end.last_sign;
+  // An exception leaves all phases on its way out.
+  if (end.exception && !end.exception->was_caught && !end.exception->phase.empty()) ended.phase = end.exception->phase;
+  end.death = std::move(death);
 }
 
-std::string SentenceOf(const Death& death) {
-  const std::string place = PlaceOf(death);
-  return death.what + (place.empty() ? "" : "; " + place);
+std::string PlaceOf(const Process& dead) {
+  if (dead.phase.empty()) return "";
+  return InPhase(dead.phase) + (dead.step ? ", step " + StepText(*dead.step) : "");
+}
+
+std::string SentenceOf(const Process& dead) {
+  const std::string place = PlaceOf(dead);
+  return dead.end->death->what + (place.empty() ? "" : "; " + place);
 }
 
 }  // namespace persia::agent

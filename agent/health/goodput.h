@@ -2,10 +2,9 @@
 //
 //   Goodput goodput;
 //   goodput.Restore(*DecodeGoodput(saved), clocks);     // of a former agent
-//   goodput.Look(processes, {}, {.now = ...});          // in each collection, before the ledger folds the ended processes
-//   std::string state = EncodeGoodput(goodput.accounts(), clocks);
-//   goodput.Saved();                                    // it is on disk, together with these folds
-//   std::shared_ptr<const GoodputReport> report = goodput.report();
+//   goodput.Look(processes, folded, {}, {.now = ...});          // in each collection, before the ledger folds the ended
+//   processes std::string state = EncodeGoodput(goodput.accounts(), clocks); goodput.Saved(); // it is on disk, together with
+//   these folds std::shared_ptr<const GoodputReport> report = goodput.report();
 //
 // A report has only what is on disk, or what the next agent reads again from the processes' segments. So no number falls if
 // the agent is killed at any moment, and none counts twice.
@@ -13,7 +12,7 @@
 // Of the processes of a rank (role, replica), one is the rank: the first one, then the first one that starts after it has
 // ended. Others run beside it, such as data loaders. One that marks phases or steps takes the place of one that does not, such
 // as a launcher. A process that was forked by one of its rank is the rank only if it numbers steps. One that was another rank
-// until now is the rank if that has no running process. Launchers (model/rank_process.h) are no ranks. Thread safety: none;
+// until now is the rank if that has no running process. Launchers (model/process.h) are no ranks. Thread safety: none;
 // used by the collector thread alone. A report does not change.
 #pragma once
 
@@ -30,11 +29,11 @@
 
 #include "health/goodput_report.h"
 #include "health/rank_account.h"
-#include "model/rank_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
-using RankAccounts = std::map<RankKey, RankAccount>;
+using RankAccounts = std::map<RankId, RankAccount>;
 
 // The boot of the machine, and the wall time at which CLOCK_MONOTONIC was 0 in it.
 struct MachineClocks {
@@ -56,8 +55,10 @@ class Goodput {
     Nanoseconds step{0};                      // of the time of processes that mark no phases
   };
 
-  // `processes`: all that run, and those that have ended since the last call; one that ended may be given again.
-  void Look(std::span<const RankProcess> processes, std::span<const LateExit> exits, const Moment& moment);
+  // `processes`: all that run; `folded`: those that have ended since the last call. One that ended may be given again. Those
+  // without a segment are not counted.
+  void Look(std::span<const Process> processes, std::span<const Process> folded, std::span<const LateExit> exits,
+            const Moment& moment);
 
   [[nodiscard]] const RankAccounts& accounts() const { return accounts_; }
   // REQUIRES: before the first Look.
@@ -68,11 +69,11 @@ class Goodput {
   [[nodiscard]] std::shared_ptr<const GoodputReport> report() const { return report_; }
 
  private:
-  using ByRank = std::map<RankKey, std::vector<const RankProcess*>>;
+  using ByRank = std::map<RankId, std::vector<const Process*>>;
 
   // Releases the accounts whose process is another rank now. Returns the ids of these processes.
   std::set<std::string> ReleaseMoved(const ByRank& processes);
-  void CountRank(RankAccount& account, std::vector<const RankProcess*>& candidates, const std::set<std::string>& moved,
+  void CountRank(RankAccount& account, std::vector<const Process*>& candidates, const std::set<std::string>& moved,
                  const Moment& moment);
 
   RankAccounts accounts_;

@@ -19,8 +19,8 @@ bool IsCount(const std::optional<double>& step) { return !step || *step >= 0; }
 
 template <class Archive>
 void Fields(Archive& archive, RankAccount::Life& life) {
-  archive(life.id, life.pid, life.start_ticks, life.birth_unix_ns, life.restart_count, life.ending, life.ended, life.marks,
-          life.changes, life.repairs, life.counted, life.first_step, life.highest_step, life.redone_steps, life.phases);
+  archive(life.segment_id, life.id, life.birth_unix_ns, life.restart_count, life.ending, life.ended, life.marks, life.changes,
+          life.repairs, life.counted, life.first_step, life.highest_step, life.redone_steps, life.phases);
   archive.Check(life.ending <= RankAccount::Ending::kLeftOut && IsCount(life.counted) && IsCount(life.first_step) &&
                 IsCount(life.highest_step));
 }
@@ -49,7 +49,7 @@ std::optional<RankAccounts> DecodeGoodput(std::string_view bytes, const MachineC
   for (auto& [rank, account] : accounts) {
     account.until = std::min(account.until + shift, last);
     account.life.ended = std::min(account.life.ended + shift, last);
-    if (!is_same_boot) account.life.start_ticks = 0;  // those of this boot start later
+    if (!is_same_boot) account.life.id.start_ticks = 0;  // those of this boot start later
   }
   return accounts;
 }

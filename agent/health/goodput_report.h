@@ -15,14 +15,14 @@
 #include <vector>
 
 #include "health/rank_account.h"
-#include "model/rank_process.h"
+#include "model/process_id.h"
 
 namespace persia::agent {
 
 template <class Duration>
 struct BasicGoodputReport {
   struct Rank {
-    RankKey rank = {};
+    RankId rank = {};
     std::array<Duration, kBuckets> time{};     // by Bucket
     std::optional<uint64_t> redone_steps = 0;  // none: unknown
     uint64_t restarts = 0;

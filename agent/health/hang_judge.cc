@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace persia::agent {
 namespace {
@@ -12,7 +13,7 @@ constexpr size_t kGaps = 4;
 
 }  // namespace
 
-void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, const Settings& settings) {
+void HangJudge::Look(std::span<Process> processes, TimePoint now, const Settings& settings) {
   if (last_look_) {
     const auto since = std::chrono::duration_cast<Milliseconds>(now - *last_look_);
     seen_ += std::clamp(since, Milliseconds(0), 2 * settings.interval);
@@ -27,18 +28,18 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
     longest_before_ = std::exchange(longest_, Milliseconds(0));
     window_began_ = seen_;
   }
-  verdicts_.assign(processes.size(), Verdict::kEnded);
-  unchanged_.assign(processes.size(), Milliseconds(0));
-  changes_.assign(processes.size(), 0);
   std::vector<Track*> tracks(processes.size());
   for (size_t i = 0; i < processes.size(); ++i) {
-    const WorkerProcess& process = processes[i];
+    Process& process = processes[i];
+    process.verdict = HangVerdict::kEnded;
+    process.unchanged = Milliseconds(0);
+    process.judged_changes = 0;
     if (!process.alive || process.runs_other) continue;
-    Track& track = tracks_[{process.pid_namespace, process.pid, process.start_ticks, process.ordinal}];
+    Track& track = tracks_[{process.id, process.ordinal}];
     UpdateTrack(process, settings.interval, track);
     tracks[i] = &track;
-    unchanged_[i] = seen_ - track.changed_at;
-    changes_[i] = track.changes;
+    process.unchanged = seen_ - track.changed_at;
+    process.judged_changes = track.changes;
   }
   std::erase_if(tracks_, [&](const auto& known) { return known.second.look != looks_; });
   bool any_is_judged = false;
@@ -48,7 +49,7 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
     if (tracks[i] == nullptr || tracks[i]->changes == 0) continue;
     any_is_judged = any_is_judged || tracks[i]->changes >= kChangesToJudge;
     startup = std::max(startup, tracks[i]->startup);
-    job_unchanged_ = std::min(job_unchanged_.value_or(Milliseconds::max()), unchanged_[i]);
+    job_unchanged_ = std::min(job_unchanged_.value_or(Milliseconds::max()), processes[i].unchanged);
   }
   SetHangAfter(settings, any_is_judged ? Milliseconds(0) : startup);
 
@@ -56,20 +57,20 @@ void HangJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, co
   for (size_t i = 0; i < processes.size(); ++i) {
     if (tracks[i] == nullptr) continue;
     const bool is_judged = judges && tracks[i]->changes >= kChangesToJudge;
-    verdicts_[i] = is_judged ? Verdict::kRuns : Verdict::kNotJudged;
+    processes[i].verdict = is_judged ? HangVerdict::kRuns : HangVerdict::kNotJudged;
   }
   const Milliseconds newest = job_unchanged_.value_or(Milliseconds::max());  // change of any process
   job_hangs_ = judges && any_is_judged && newest >= hang_after_;
   // Processes that wait for each other do not stop in the same collection: the first of them is not singled out, either.
   const bool job_goes_on = newest < hang_after_ / 2;
   for (size_t i = 0; i < processes.size(); ++i) {
-    if (verdicts_[i] != Verdict::kRuns) continue;
-    tracks[i]->hangs = tracks[i]->hangs || (job_goes_on && unchanged_[i] >= hang_after_);
-    if (tracks[i]->hangs) verdicts_[i] = Verdict::kHung;
+    if (processes[i].verdict != HangVerdict::kRuns) continue;
+    tracks[i]->hangs = tracks[i]->hangs || (job_goes_on && processes[i].unchanged >= hang_after_);
+    if (tracks[i]->hangs) processes[i].verdict = HangVerdict::kHung;
   }
 }
 
-void HangJudge::UpdateTrack(const WorkerProcess& process, Milliseconds interval, Track& track) {
+void HangJudge::UpdateTrack(const Process& process, Milliseconds interval, Track& track) {
   const bool is_new = std::exchange(track.look, looks_) == 0;
   if (is_new && track.changes == 0) {
     track.read = track.changes = process.changes;
@@ -90,9 +91,9 @@ void HangJudge::UpdateTrack(const WorkerProcess& process, Milliseconds interval,
 
 void HangJudge::Restore(const HealthMemory& memory, HealthMemory::TimePoint now) {
   longest_before_ = memory.longest_pause;
-  for (const HealthMemory::Process& process : memory.processes) {
+  for (const HealthMemory::Known& process : memory.processes) {
     const auto unchanged = process.unchanged_since ? now - *process.unchanged_since : HealthMemory::TimePoint::duration(0);
-    tracks_[{process.pid_namespace, process.pid, process.start_ticks, process.ordinal}] = {
+    tracks_[{process.id, process.ordinal}] = {
         .changes = process.changes,
         .changed_at = seen_ - std::max(std::chrono::duration_cast<Milliseconds>(unchanged), Milliseconds(0)),
         .hangs = process.hung_since.has_value()};

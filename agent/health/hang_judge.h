@@ -2,7 +2,7 @@
 //
 //   HangJudge judge;
 //   judge.Look(processes, steady_now, {.interval = 10s});     // after each collection
-//   if (judge.Of(2) == HangJudge::Verdict::kHung) ...          // of the third process of the last Look
+//   if (processes[2].verdict == HangVerdict::kHung) ...
 //
 // A process is judged once its metrics have changed kChangesToJudge times, at least kStartup apart, or a push interval if that
 // is shorter: in many jobs only rank 0 records values after the start. It hangs if nothing changed for hang_after() although
@@ -30,11 +30,10 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <tuple>
-#include <vector>
+#include <utility>
 
 #include "health/health_memory.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -47,7 +46,6 @@ class HangJudge {
     Milliseconds interval{10'000};                // of pushes: the longest time between two collections
     std::optional<Milliseconds> hang_after = {};  // none: by the job's rhythm. 0: nothing hangs
   };
-  enum class Verdict { kEnded, kNotJudged, kRuns, kHung };
 
   static constexpr uint64_t kChangesToJudge = 3;
   static constexpr Milliseconds kStartup{10'000};
@@ -57,26 +55,20 @@ class HangJudge {
   // Of a pause that is longer than kMost; longer ones have been hangs themselves.
   static constexpr Milliseconds kMostOfPause{7'200'000};
 
-  void Look(std::span<const WorkerProcess> processes, TimePoint now, const Settings& settings);
+  // Sets the verdict of each, for how long its metrics have not changed, and how often they have, as for kChangesToJudge.
+  void Look(std::span<Process> processes, TimePoint now, const Settings& settings);
 
-  // Of a process of the last Look, by its index there.
-  [[nodiscard]] Verdict Of(size_t index) const { return verdicts_[index]; }
   // Processes run that were judged, and none of them has changed for hang_after().
   [[nodiscard]] bool job_hangs() const { return job_hangs_; }
   [[nodiscard]] Milliseconds hang_after() const { return hang_after_; }
   // For how long no metric of any running process has changed; none until the first change.
   [[nodiscard]] std::optional<Milliseconds> job_unchanged() const { return job_unchanged_; }
-  // For how long the metrics of a process of the last Look have not changed.
-  [[nodiscard]] Milliseconds Unchanged(size_t index) const { return unchanged_[index]; }
-  // How often its metrics have changed, as for kChangesToJudge; as former agents have seen it, too.
-  [[nodiscard]] uint64_t Changes(size_t index) const { return changes_[index]; }
   [[nodiscard]] Milliseconds longest_pause() const { return std::max(longest_, longest_before_); }
   // What a former agent of the run knew. REQUIRES: before the first Look.
   void Restore(const HealthMemory& memory, HealthMemory::TimePoint now);
 
  private:
-  // A process: its pid namespace, pid, start and number.
-  using Key = std::tuple<uint64_t, uint32_t, uint64_t, uint32_t>;
+  using Key = std::pair<ProcessId, uint32_t>;  // with its number
   struct Track {
     uint64_t read = 0;           // the process's count of changes, at the last look
     uint64_t changes = 0;        // as for kChangesToJudge, with those that a former agent has seen
@@ -88,16 +80,13 @@ class HangJudge {
     uint64_t look = 0;  // the last one with this process; 0: it is restored, or new
   };
 
-  void UpdateTrack(const WorkerProcess& process, Milliseconds interval, Track& track);
+  void UpdateTrack(const Process& process, Milliseconds interval, Track& track);
   // `startup`: the longest time that a process took until its first change, if none is judged yet, else 0.
   void SetHangAfter(const Settings& settings, Milliseconds startup);
 
   static constexpr Milliseconds kRhythmWindow = std::chrono::hours(24);
 
   std::map<Key, Track> tracks_;
-  std::vector<Verdict> verdicts_;
-  std::vector<Milliseconds> unchanged_;
-  std::vector<uint64_t> changes_;
   std::optional<TimePoint> last_look_;
   std::deque<Milliseconds> gaps_;        // between the last looks
   std::optional<Milliseconds> setting_;  // of the last Look

@@ -18,30 +18,27 @@ namespace persia::agent {
 
 struct HealthMemory {
   using TimePoint = std::chrono::system_clock::time_point;
-  struct Process {
-    uint64_t pid_namespace = 0;
-    uint32_t pid = 0;
-    uint64_t start_ticks = 0;
+  struct Known {
+    ProcessId id = {};
     uint32_t ordinal = 0;
     uint64_t changes = 0;                           // in how many collections its metrics had changed
     std::optional<TimePoint> unchanged_since = {};  // none: they still changed
     std::optional<TimePoint> hung_since = {};       // none: it was not singled out
 
-    friend bool operator==(const Process&, const Process&) = default;
+    friend bool operator==(const Known&, const Known&) = default;
   };
 
   std::chrono::milliseconds longest_pause{0};
   std::optional<TimePoint> job_hangs_since = {};
-  std::vector<Process> processes = {};  // all of the job while it or a process hangs, else none
+  std::vector<Known> processes = {};  // all of the job while it or a process hangs, else none
   DeathMemory deaths = {};
 
   friend bool operator==(const HealthMemory&, const HealthMemory&) = default;
 };
 
 template <class Archive>
-void Fields(Archive& archive, HealthMemory::Process& process) {
-  archive(process.pid_namespace, process.pid, process.start_ticks, process.ordinal, process.changes, process.unchanged_since,
-          process.hung_since);
+void Fields(Archive& archive, HealthMemory::Known& process) {
+  archive(process.id, process.ordinal, process.changes, process.unchanged_since, process.hung_since);
 }
 
 template <class Archive>

@@ -13,17 +13,14 @@
 #include <tuple>
 #include <vector>
 
-#include "health/deaths.h"
-#include "model/rank_process.h"
+#include "model/process.h"
 #include "model/snapshot.h"
 
 namespace persia::agent {
 
 // The values of the labels role, instance and process.
 using WorkerKey = std::tuple<std::string, std::string, std::string>;
-// Of a WorkerProcess or a ProcessEnd.
-template <class Process>
-[[nodiscard]] WorkerKey WorkerKeyOf(const Process& process) {
+[[nodiscard]] inline WorkerKey WorkerKeyOf(const Process& process) {
   return {LabelValueOf(process.identity, "role"), LabelValueOf(process.identity, "instance"), std::to_string(process.ordinal)};
 }
 
@@ -44,9 +41,6 @@ struct HealthReport {
   struct Worker {
     WorkerState state = WorkerState::kRunning;
     TimePoint since;
-    std::string phase = {};  // in which it is; empty: it marks none
-    TimePoint phase_since = {};
-    std::optional<double> step = {};
   };
   // Why the job is not well, or how it ended.
   struct Reason {
@@ -63,7 +57,7 @@ struct HealthReport {
   std::string asked_to_end_by = {};         // a signal: "SIGINT"; empty: the job is, or was, not asked to end
   std::vector<Reason> reasons = {};         // the worst first; at most kMaxReasons
   std::map<WorkerKey, Worker> workers = {};
-  std::shared_ptr<const std::vector<Death>> deaths = std::make_shared<std::vector<Death>>();  // never null
+  std::shared_ptr<const std::vector<Process>> deaths = std::make_shared<std::vector<Process>>();  // never null
 
   static constexpr size_t kMaxReasons = 20;
 };

@@ -22,11 +22,11 @@ constexpr char kLookAtRanks[] =
     "events.";
 
 // Of a process that lives.
-WorkerState StateOf(HangJudge::Verdict verdict, const WorkerProcess& process, std::chrono::milliseconds unchanged) {
+WorkerState StateOf(const Process& process) {
   constexpr uint64_t kAgain = 2;
-  if (verdict == HangJudge::Verdict::kHung) return WorkerState::kHung;
-  if (verdict != HangJudge::Verdict::kNotJudged) return WorkerState::kRunning;
-  if (unchanged >= HangJudge::kLeast) return WorkerState::kIdle;
+  if (process.verdict == HangVerdict::kHung) return WorkerState::kHung;
+  if (process.verdict != HangVerdict::kNotJudged) return WorkerState::kRunning;
+  if (process.unchanged >= HangJudge::kLeast) return WorkerState::kIdle;
   return process.changes >= kAgain ? WorkerState::kRunning : WorkerState::kStarting;
 }
 
@@ -37,18 +37,15 @@ std::string SignalOf(const JobHealth::Moment& moment) {
   return moment.exit_code == 130 ? "SIGINT" : moment.exit_code == 143 ? "SIGTERM" : "";
 }
 
-std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, const WorkerProcess& process) {
-  for (const HealthMemory::Process& known : memory.processes) {
-    const bool is_it = known.pid_namespace == process.pid_namespace && known.pid == process.pid &&
-                       known.start_ticks == process.start_ticks && known.ordinal == process.ordinal;
-    if (is_it) return known.hung_since;
-  }
+std::optional<HealthReport::TimePoint> HungSince(const HealthMemory& memory, const Process& process) {
+  for (const HealthMemory::Known& known : memory.processes)
+    if (known.id == process.id && known.ordinal == process.ordinal) return known.hung_since;
   return std::nullopt;
 }
 
 }  // namespace
 
-void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& moment) {
+void JobHealth::Look(std::span<Process> processes, const Moment& moment) {
   ++looks_;
   now_ = moment.wall;
   if (std::exchange(interruption_is_told_, moment.interruption.has_value()) < moment.interruption.has_value()) {
@@ -61,7 +58,7 @@ void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& mom
   report->hang_after = judge_.hang_after();
   report->exit_code = moment.exit_code;
   report->deaths = deaths_;
-  for (size_t i = 0; i < processes.size(); ++i) LookAt(processes[i], i, moment, *report);
+  for (const Process& process : processes) LookAt(process, moment, *report);
   std::erase_if(known_, [&](const auto& known) { return known.second.look != looks_; });
   SumUp(processes, moment, *report);
   Remember(processes, *report);
@@ -70,35 +67,31 @@ void JobHealth::Look(std::span<const WorkerProcess> processes, const Moment& mom
 }
 
 // Reports the start of a process that was not known.
-JobHealth::Known& JobHealth::Meet(const WorkerProcess& process, const Moment& moment) {
+JobHealth::Known& JobHealth::Meet(const Process& process, const Moment& moment) {
   const WorkerKey key = WorkerKeyOf(process);
   const std::string who = ProcessName(key);
   Known& known = known_[key];
-  if (known.look != 0 && known.pid == process.pid && known.start_ticks == process.start_ticks) return known;
+  if (known.look != 0 && known.id == process.id) return known;
   const uint64_t restart = process.predecessors - std::min<uint64_t>(process.predecessors, process.alive ? 0 : 1);
   const bool is_restart = restart > 0;
   if (is_restart && looks_ > 1) {
     known.restarts.push_back(moment.steady);
     if (known.restarts.size() > kManyRestarts) known.restarts.erase(known.restarts.begin());
   }
-  known = {.pid = process.pid,
-           .start_ticks = process.start_ticks,
-           .shown = {.since = now_},
-           .restarts = std::move(known.restarts),
-           .first_look = looks_,
-           .look = looks_};
+  known = {
+      .id = process.id, .shown = {.since = now_}, .restarts = std::move(known.restarts), .first_look = looks_, .look = looks_};
   if (looks_ == 1) {
     if (const auto since = HungSince(memory_, process)) known.shown = {.state = WorkerState::kHung, .since = *since};
   } else if (is_restart) {
     Report(LogLevel::kInfo, process, "worker_restarted",
-           who + " started again, pid " + std::to_string(process.pid) + ", restart " + std::to_string(restart));
+           who + " started again, pid " + std::to_string(process.id.pid) + ", restart " + std::to_string(restart));
   } else {
-    Report(LogLevel::kInfo, process, "worker_started", who + " started, pid " + std::to_string(process.pid));
+    Report(LogLevel::kInfo, process, "worker_started", who + " started, pid " + std::to_string(process.id.pid));
   }
   return known;
 }
 
-void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment& moment, HealthReport& report) {
+void JobHealth::LookAt(const Process& process, const Moment& moment, HealthReport& report) {
   const WorkerKey key = WorkerKeyOf(process);
   const std::string who = ProcessName(key);
   Known& known = Meet(process, moment);
@@ -107,26 +100,23 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
   known.alive = process.alive;
   WorkerState state = WorkerState::kExited;
   if (process.alive)
-    state = StateOf(judge_.Of(index), process, judge_.Unchanged(index));
+    state = StateOf(process);
   else if (HasDied(process, moment))
     state = WorkerState::kDied;
   if (!process.alive && !known.ended_at) known.ended_at = process.ended_at == TimePoint() ? now_ : process.ended_at;
-  const Death* const death = state == WorkerState::kDied ? KnownDeathOf(process) : nullptr;
-  if (death != nullptr && death->ended_at != TimePoint()) known.ended_at = death->ended_at;
+  const Process* const dead = state == WorkerState::kDied ? KnownDeathOf(process) : nullptr;
+  if (dead != nullptr && dead->end->at != TimePoint()) known.ended_at = dead->end->at;
   if (state == WorkerState::kHung && known.shown.state != WorkerState::kHung) {
     Report(LogLevel::kWarning, process, "worker_hung",
-           who + " hangs: none of its metrics has changed for " + SecondsText(judge_.Unchanged(index)) +
+           who + " hangs: none of its metrics has changed for " + SecondsText(process.unchanged) +
                ", while others of its job go on" + (process.phase.empty() ? "" : "; it has been " + PhaseText(process)) +
-               kLookAt + LookAtStacks(process.pid),
-           "unchanged for " + SecondsText(judge_.Unchanged(index)));
+               kLookAt + LookAtStacks(process.id.pid),
+           "unchanged for " + SecondsText(process.unchanged));
   } else if (process.alive && state != WorkerState::kHung && known.shown.state == WorkerState::kHung && !is_other) {
     Report(LogLevel::kInfo, process, "worker_recovered",
-           who + (judge_.Unchanged(index).count() > 0 ? " does not count as hung any more" : " goes on"));
+           who + (process.unchanged.count() > 0 ? " does not count as hung any more" : " goes on"));
   }
   if (state != known.shown.state && !is_other) known.shown.since = now_;
-  known.shown.phase = process.phase;
-  known.shown.phase_since = now_ - process.in_phase;
-  known.shown.step = process.step;
   if (known.ended_at) known.shown.since = *known.ended_at;
   known.shown.state = state;
   report.workers[key] = known.shown;
@@ -134,64 +124,59 @@ void JobHealth::LookAt(const WorkerProcess& process, size_t index, const Moment&
 
 // Before the judgement of this Look: whether a process hung until it ended was found in the last one. The start of a process
 // that ended before it was known is reported first.
-void JobHealth::ReportEnds(std::span<const WorkerProcess> processes, const Moment& moment) {
-  std::vector<ProcessEnd> ends(moment.ends.begin(), moment.ends.end());
-  for (ProcessEnd& end : ends) end.hung_for = HungFor(end);
+void JobHealth::ReportEnds(std::span<const Process> processes, const Moment& moment) {
+  std::vector<Process> ends(moment.ends.begin(), moment.ends.end());
+  for (Process& ended : ends) ended.end->hung_for = HungFor(ended);
   const DeathRecorder::Moment now{
       .exit_of = moment.exit_of, .is_last = moment.exit_code.has_value(), .interruption = moment.interruption};
-  for (const DeathRecorder::Told& told : recorder_.Look(ends, now)) {
-    const auto listed = std::ranges::find_if(processes, [&](const WorkerProcess& process) {
-      return process.pid == told.end.pid && process.start_ticks == told.end.start_ticks && !process.alive &&
-             WorkerKeyOf(process) == WorkerKeyOf(told.end);
+  for (const Process& ended : recorder_.Look(std::move(ends), now)) {
+    const auto listed = std::ranges::find_if(processes, [&](const Process& process) {
+      return process.id == ended.id && !process.alive && WorkerKeyOf(process) == WorkerKeyOf(ended);
     });
     if (listed != processes.end()) Meet(*listed, moment);
-    ReportEnd(told, moment);
+    ReportEnd(ended, moment);
   }
   if (std::exchange(shown_changes_, recorder_.changes()) != recorder_.changes()) {
     memory_.deaths = recorder_.memory();
-    deaths_ = std::make_shared<const std::vector<Death>>(recorder_.memory().deaths);
+    deaths_ = std::make_shared<const std::vector<Process>>(recorder_.memory().deaths);
   }
 }
 
-void JobHealth::ReportEnd(const DeathRecorder::Told& told, const Moment& moment) {
-  const ProcessEnd& end = told.end;
-  const std::string who = ProcessName(WorkerKeyOf(end));
-  if (!told.death) {
-    const bool was_asked = moment.interruption && !IsCleanExit(end.exit);
+void JobHealth::ReportEnd(const Process& ended, const Moment& moment) {
+  const std::string& exit = ended.end->exit;
+  const std::string who = ProcessName(WorkerKeyOf(ended));
+  if (!ended.end->death) {
+    const bool was_asked = moment.interruption && !IsCleanExit(exit);
     const std::string after = was_asked ? ", after " + moment.interruption->signal + " to the job" : "";
-    Report(LogLevel::kInfo, end, "worker_exited", who + " has ended: " + ExitText(end.exit) + after, end.exit);
+    Report(LogLevel::kInfo, ended, "worker_exited", who + " has ended: " + ExitText(exit) + after, exit);
     return;
   }
-  const Death& death = *told.death;
-  JobEvent& event = Report(LogLevel::kWarning, end, "worker_died",
-                           who + " died: " + SentenceOf(death) + ". Look at: " + death.look_at, end.exit);
+  const Death& death = *ended.end->death;
+  JobEvent& event = Report(LogLevel::kWarning, ended, "worker_died",
+                           who + " died: " + SentenceOf(ended) + ". Look at: " + death.look_at, exit);
   auto& metadata = event.metadata;
   metadata.emplace_back("cause", std::string(Name(death.cause)));
-  if (!death.phase.empty()) metadata.emplace_back("phase", death.phase);
-  if (death.step) metadata.emplace_back("step", *death.step);
+  if (!ended.phase.empty()) metadata.emplace_back("phase", ended.phase);
+  if (ended.step) metadata.emplace_back("step", *ended.step);
 }
 
-std::optional<seconds> JobHealth::HungFor(const ProcessEnd& end) const {
-  const auto found = known_.find(WorkerKeyOf(end));
-  const bool is_known = found != known_.end() && found->second.pid == end.pid && found->second.start_ticks == end.start_ticks;
-  if (!is_known || !found->second.alive) return std::nullopt;
+std::optional<seconds> JobHealth::HungFor(const Process& ended) const {
+  const auto found = known_.find(WorkerKeyOf(ended));
+  if (found == known_.end() || found->second.id != ended.id || !found->second.alive) return std::nullopt;
   const bool hung = found->second.shown.state == WorkerState::kHung;
   if (!hung && !job_hangs_) return std::nullopt;
   const TimePoint since = hung ? found->second.shown.since : job_hangs_since_;
   return std::chrono::duration_cast<seconds>(now_ - since + judge_.hang_after());
 }
 
-const Death* JobHealth::KnownDeathOf(const WorkerProcess& process) const {
-  const WorkerKey key = WorkerKeyOf(process);
-  const auto found = std::ranges::find_if(*deaths_, [&](const Death& death) {
-    return death.pid == process.pid && death.start_ticks == process.start_ticks &&
-           WorkerKey(death.role, death.instance, death.process) == key;
-  });
+const Process* JobHealth::KnownDeathOf(const Process& process) const {
+  const auto found = std::ranges::find_if(
+      *deaths_, [&](const Process& dead) { return dead.id == process.id && WorkerKeyOf(dead) == WorkerKeyOf(process); });
   return found == deaths_->end() ? nullptr : &*found;
 }
 
 // In this attempt of the run. Of more deaths than are listed, its end tells.
-bool JobHealth::HasDied(const WorkerProcess& process, const Moment& moment) const {
+bool JobHealth::HasDied(const Process& process, const Moment& moment) const {
   const bool is_of_earlier_attempt = moment.began && process.ended_at != TimePoint() && process.ended_at < *moment.began;
   const bool are_all_listed = deaths_->size() < DeathMemory::kMaxDeaths;
   return !is_of_earlier_attempt &&
@@ -199,9 +184,9 @@ bool JobHealth::HasDied(const WorkerProcess& process, const Moment& moment) cons
 }
 
 // With what is known of its death, if it died.
-std::string JobHealth::EndTextOf(const WorkerProcess& process) const {
-  const Death* const death = KnownDeathOf(process);
-  return death == nullptr ? ExitText(process.last_exit) : SentenceOf(*death);
+std::string JobHealth::EndTextOf(const Process& process) const {
+  const Process* const dead = KnownDeathOf(process);
+  return dead == nullptr ? ExitText(process.last_exit) : SentenceOf(*dead);
 }
 
 void JobHealth::ReportCommand(int exit_code, const std::string& signal) {
@@ -212,18 +197,17 @@ void JobHealth::ReportCommand(int exit_code, const std::string& signal) {
   event.metadata.emplace_back("exit_code", static_cast<int64_t>(exit_code));
 }
 
-template <class Process>
 JobEvent& JobHealth::Report(LogLevel level, const Process& process, const char* name, const std::string& text,
                             const std::string& reason) {
   JobEvent& event = events_.emplace_back(LoggedAgentEvent(level, name, text, now_));
   event.identity = process.identity;
-  event.pid = process.pid;
+  event.pid = process.id.pid;
   event.metadata.emplace_back("process", static_cast<int64_t>(process.ordinal));
   if (!reason.empty()) event.metadata.emplace_back("reason", reason);
   return event;
 }
 
-void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& moment, HealthReport& report) {
+void JobHealth::SumUp(std::span<const Process> processes, const Moment& moment, HealthReport& report) {
   const std::string awaited = judge_.job_hangs() ? WhomOthersAwait(processes) : "";
   const std::string unchanged =
       "no metric of any process has changed for " + SecondsText(judge_.job_unchanged().value_or(judge_.hang_after()));
@@ -240,7 +224,7 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
   bool any_alive = false;
   bool any_died = false;
   std::vector<HealthReport::Reason> died, hung, restarting;
-  for (const WorkerProcess& process : processes) {
+  for (const Process& process : processes) {
     const WorkerKey key = WorkerKeyOf(process);
     const HealthReport::Worker& worker = report.workers.at(key);
     any_alive = any_alive || process.alive;
@@ -249,7 +233,7 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
       died.push_back({"died", ProcessName(key) + " died: " + EndTextOf(process), key, worker.since});
     if (worker.state == WorkerState::kHung) {
       const std::string phase = process.phase.empty() ? "" : ", " + PhaseText(process);
-      hung.push_back({"hung", ProcessName(key) + " hangs" + phase + kLookAt + LookAtStacks(process.pid), key, worker.since});
+      hung.push_back({"hung", ProcessName(key) + " hangs" + phase + kLookAt + LookAtStacks(process.id.pid), key, worker.since});
     }
     const auto& restarts = known_.at(key).restarts;
     if (restarts.size() == kManyRestarts && moment.steady - restarts.front() < kRestartWindow)
@@ -278,7 +262,7 @@ void JobHealth::SumUp(std::span<const WorkerProcess> processes, const Moment& mo
 }
 
 // A command tells by its exit code how the job ended, even if some of its processes died.
-void JobHealth::End(std::span<const WorkerProcess> processes, std::optional<bool> command_failed, HealthReport& report) {
+void JobHealth::End(std::span<const Process> processes, std::optional<bool> command_failed, HealthReport& report) {
   const std::vector<HealthReport::Reason> deaths = LastDeaths(processes, report);
   const bool failed = command_failed.value_or(!deaths.empty() || report_->state == JobState::kFailed);
   report.state = failed ? JobState::kFailed : JobState::kFinished;
@@ -295,15 +279,14 @@ void JobHealth::End(std::span<const WorkerProcess> processes, std::optional<bool
 }
 
 // Of the processes that the launcher started last, those that died, in the order in which they did.
-std::vector<HealthReport::Reason> JobHealth::LastDeaths(std::span<const WorkerProcess> processes,
-                                                        const HealthReport& report) const {
+std::vector<HealthReport::Reason> JobHealth::LastDeaths(std::span<const Process> processes, const HealthReport& report) const {
   std::map<std::string, uint32_t> restart_counts;  // the highest, by role
-  for (const WorkerProcess& process : processes) {
+  for (const Process& process : processes) {
     uint32_t& highest = restart_counts[std::get<0>(WorkerKeyOf(process))];
     highest = std::max(highest, process.restart_count);
   }
   std::vector<std::pair<int, HealthReport::Reason>> deaths;
-  for (const WorkerProcess& process : processes) {
+  for (const Process& process : processes) {
     const WorkerKey key = WorkerKeyOf(process);
     const HealthReport::Worker& worker = report.workers.at(key);
     const bool is_of_last = process.restart_count == restart_counts[std::get<0>(key)];
@@ -317,7 +300,7 @@ std::vector<HealthReport::Reason> JobHealth::LastDeaths(std::span<const WorkerPr
   return reasons;
 }
 
-void JobHealth::Remember(std::span<const WorkerProcess> processes, const HealthReport& report) {
+void JobHealth::Remember(std::span<const Process> processes, const HealthReport& report) {
   std::vector<WorkerKey> hung;
   for (const auto& [key, worker] : report.workers)
     if (worker.state == WorkerState::kHung) hung.push_back(key);
@@ -328,17 +311,15 @@ void JobHealth::Remember(std::span<const WorkerProcess> processes, const HealthR
   remembered_hung_ = std::move(hung);
   memory_ = {.longest_pause = judge_.longest_pause(), .job_hangs_since = job_hangs_since, .deaths = recorder_.memory()};
   if (!job_hangs_ && remembered_hung_.empty()) return;
-  for (size_t i = 0; i < processes.size(); ++i) {
-    if (!processes[i].alive) continue;
-    const HealthReport::Worker& worker = report.workers.at(WorkerKeyOf(processes[i]));
+  for (const Process& process : processes) {
+    if (!process.alive) continue;
+    const HealthReport::Worker& worker = report.workers.at(WorkerKeyOf(process));
     const bool is_hung = worker.state == WorkerState::kHung;
-    const bool has_stopped = judge_.Changes(i) > 0 && (job_hangs_ || is_hung);
-    memory_.processes.push_back({.pid_namespace = processes[i].pid_namespace,
-                                 .pid = processes[i].pid,
-                                 .start_ticks = processes[i].start_ticks,
-                                 .ordinal = processes[i].ordinal,
-                                 .changes = judge_.Changes(i),
-                                 .unchanged_since = has_stopped ? std::optional(now_ - judge_.Unchanged(i)) : std::nullopt,
+    const bool has_stopped = process.judged_changes > 0 && (job_hangs_ || is_hung);
+    memory_.processes.push_back({.id = process.id,
+                                 .ordinal = process.ordinal,
+                                 .changes = process.judged_changes,
+                                 .unchanged_since = has_stopped ? std::optional(now_ - process.unchanged) : std::nullopt,
                                  .hung_since = is_hung ? std::optional(worker.since) : std::nullopt});
   }
 }

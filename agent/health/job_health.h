@@ -34,8 +34,7 @@
 #include "health/health_report.h"
 #include "model/interruption.h"
 #include "model/job_event.h"
-#include "model/process_end.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -57,12 +56,13 @@ class JobHealth {
     // Processes of this run have ended, even if none of them is listed any more.
     bool any_has_ended = false;
     // The processes that were found to have ended since the last Look, each once.
-    std::span<const ProcessEnd> ends = {};
+    std::span<const Process> ends = {};
     // How such a process ended, asked one Look after an end without a reason; null: no reason can become known later.
-    std::function<std::string(const ProcessEnd&)> exit_of = {};
+    std::function<std::string(const Process&)> exit_of = {};
   };
 
-  void Look(std::span<const WorkerProcess> processes, const Moment& moment);
+  // Adds to each what the HangJudge has found.
+  void Look(std::span<Process> processes, const Moment& moment);
 
   // Of the last Look. Never null.
   [[nodiscard]] std::shared_ptr<const HealthReport> report() const { return report_; }
@@ -78,8 +78,7 @@ class JobHealth {
 
  private:
   struct Known {
-    uint32_t pid = 0;
-    uint64_t start_ticks = 0;
+    ProcessId id = {};
     bool alive = false;
     std::optional<TimePoint> ended_at = {};
     HealthReport::Worker shown = {};
@@ -88,31 +87,29 @@ class JobHealth {
     uint64_t look = 0;  // the last one with this process; 0: none
   };
 
-  Known& Meet(const WorkerProcess& process, const Moment& moment);
-  void LookAt(const WorkerProcess& process, size_t index, const Moment& moment, HealthReport& report);
-  void ReportEnds(std::span<const WorkerProcess> processes, const Moment& moment);
-  void ReportEnd(const DeathRecorder::Told& told, const Moment& moment);
-  [[nodiscard]] std::optional<std::chrono::seconds> HungFor(const ProcessEnd& end) const;
-  // Null: it is not known.
-  [[nodiscard]] const Death* KnownDeathOf(const WorkerProcess& process) const;
-  [[nodiscard]] bool HasDied(const WorkerProcess& process, const Moment& moment) const;
-  [[nodiscard]] std::string EndTextOf(const WorkerProcess& process) const;
-  // `process`: a WorkerProcess or a ProcessEnd.
-  template <class Process>
+  Known& Meet(const Process& process, const Moment& moment);
+  void LookAt(const Process& process, const Moment& moment, HealthReport& report);
+  void ReportEnds(std::span<const Process> processes, const Moment& moment);
+  void ReportEnd(const Process& ended, const Moment& moment);
+  [[nodiscard]] std::optional<std::chrono::seconds> HungFor(const Process& ended) const;
+  // The process with its death; null: it is not known.
+  [[nodiscard]] const Process* KnownDeathOf(const Process& process) const;
+  [[nodiscard]] bool HasDied(const Process& process, const Moment& moment) const;
+  [[nodiscard]] std::string EndTextOf(const Process& process) const;
   JobEvent& Report(LogLevel level, const Process& process, const char* name, const std::string& text,
                    const std::string& reason = "");
   // `signal`: that asked the job to end; empty: none did.
   void ReportCommand(int exit_code, const std::string& signal);
-  void SumUp(std::span<const WorkerProcess> processes, const Moment& moment, HealthReport& report);
+  void SumUp(std::span<const Process> processes, const Moment& moment, HealthReport& report);
   // `command_failed`: none: no command was run.
-  void End(std::span<const WorkerProcess> processes, std::optional<bool> command_failed, HealthReport& report);
-  [[nodiscard]] std::vector<HealthReport::Reason> LastDeaths(std::span<const WorkerProcess> processes,
+  void End(std::span<const Process> processes, std::optional<bool> command_failed, HealthReport& report);
+  [[nodiscard]] std::vector<HealthReport::Reason> LastDeaths(std::span<const Process> processes,
                                                              const HealthReport& report) const;
-  void Remember(std::span<const WorkerProcess> processes, const HealthReport& report);
+  void Remember(std::span<const Process> processes, const HealthReport& report);
 
   HangJudge judge_;
   DeathRecorder recorder_;
-  std::shared_ptr<const std::vector<Death>> deaths_ = std::make_shared<std::vector<Death>>();
+  std::shared_ptr<const std::vector<Process>> deaths_ = std::make_shared<std::vector<Process>>();
   uint64_t shown_changes_ = 0;  // of the recorder, in deaths_
   std::map<WorkerKey, Known> known_;
   uint64_t looks_ = 0;

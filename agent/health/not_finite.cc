@@ -13,8 +13,8 @@ namespace persia::agent {
 namespace {
 
 // Of the rank's main process: the exposed identity has labels of the settings, too.
-std::optional<double> StepOf(const Identity& identity, std::span<const WorkerProcess> processes) {
-  const auto found = std::ranges::find_if(processes, [&](const WorkerProcess& process) {
+std::optional<double> StepOf(const Identity& identity, std::span<const Process> processes) {
+  const auto found = std::ranges::find_if(processes, [&](const Process& process) {
     return process.ordinal == 0 && LabelValueOf(process.identity, "role") == LabelValueOf(identity, "role") &&
            LabelValueOf(process.identity, "instance") == LabelValueOf(identity, "instance");
   });
@@ -41,7 +41,7 @@ std::string SentenceOf(const NotFiniteValue& value, size_t others) {
   return value.step ? text + ", since step " + StepText(*value.step) : text;
 }
 
-void NotFiniteJudge::Look(const Snapshot& snapshot, std::span<const WorkerProcess> processes, TimePoint now) {
+void NotFiniteJudge::Look(const Snapshot& snapshot, std::span<const Process> processes, TimePoint now) {
   Known found;
   for (const FamilyLayout& family : snapshot.layout->families) {
     if (!IsJudged(family)) continue;

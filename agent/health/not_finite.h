@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "model/job_event.h"
+#include "model/process.h"
 #include "model/snapshot.h"
-#include "model/worker_process.h"
 
 namespace persia::agent {
 
@@ -62,7 +62,7 @@ class NotFiniteJudge {
  public:
   using TimePoint = std::chrono::system_clock::time_point;
 
-  void Look(const Snapshot& snapshot, std::span<const WorkerProcess> processes, TimePoint now);
+  void Look(const Snapshot& snapshot, std::span<const Process> processes, TimePoint now);
 
   // Of the last Look. Never null.
   [[nodiscard]] std::shared_ptr<const NotFiniteReport> report() const { return report_; }

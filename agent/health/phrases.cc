@@ -25,7 +25,7 @@ std::string ProcessName(const WorkerKey& key) {
 
 std::string InPhase(std::string_view phase) { return phase == "other" ? "outside of its phases" : "in " + std::string(phase); }
 
-std::string PhaseText(const WorkerProcess& process) {
+std::string PhaseText(const Process& process) {
   const std::string step = process.step ? ", in step " + StepText(*process.step) : "";
   return InPhase(process.phase) + " for " + SecondsText(process.in_phase) + step;
 }
@@ -68,11 +68,11 @@ std::string LookAtStacks(uint32_t pid) {
          "; with PERSIA_METRICS_STACKS=1 in its environment, they are an event.";
 }
 
-std::string WhomOthersAwait(std::span<const WorkerProcess> processes, const std::optional<std::string>& role) {
-  std::vector<const WorkerProcess*> awaited;
+std::string WhomOthersAwait(std::span<const Process> processes, const std::optional<std::string>& role) {
+  std::vector<const Process*> awaited;
   std::set<std::string> roles;  // that wait
   size_t waiting = 0;
-  for (const WorkerProcess& process : processes) {
+  for (const Process& process : processes) {
     if (!process.alive || process.phase.empty()) continue;
     if (role && LabelValueOf(process.identity, "role") != *role) continue;
     if (process.phase == kSyncPhase) {
@@ -82,11 +82,10 @@ std::string WhomOthersAwait(std::span<const WorkerProcess> processes, const std:
       awaited.push_back(&process);
     }
   }
-  std::erase_if(awaited,
-                [&](const WorkerProcess* process) { return !roles.contains(LabelValueOf(process->identity, "role")); });
+  std::erase_if(awaited, [&](const Process* process) { return !roles.contains(LabelValueOf(process->identity, "role")); });
   if (waiting == 0 || awaited.empty()) return "";
   constexpr size_t kMost = 3;
-  std::ranges::stable_sort(awaited, std::greater(), [](const WorkerProcess* process) { return process->in_phase; });
+  std::ranges::stable_sort(awaited, std::greater(), [](const Process* process) { return process->in_phase; });
   std::string text;
   for (size_t i = 0; i < std::min(awaited.size(), kMost); ++i)
     text += ProcessName(WorkerKeyOf(*awaited[i])) + " has been " + PhaseText(*awaited[i]) + "; ";

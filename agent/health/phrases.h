@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "health/health_report.h"
+#include "model/process.h"
 #include "model/run_attempt.h"
-#include "model/worker_process.h"
 
 namespace persia::agent {
 
@@ -24,7 +24,7 @@ namespace persia::agent {
 // "in data", "outside of its phases"
 [[nodiscard]] std::string InPhase(std::string_view phase);
 // "in data for 94 s, in step 812"
-[[nodiscard]] std::string PhaseText(const WorkerProcess& process);
+[[nodiscard]] std::string PhaseText(const Process& process);
 // "812"
 [[nodiscard]] std::string StepText(double step);
 // "94 s"
@@ -45,7 +45,6 @@ inline constexpr char kLookAt[] = ". Look at: ";
 
 // The ranks that the others wait for: those that are not in `sync` while others of their role are. Empty: the phases do not
 // show them. `role`: of these ranks alone.
-[[nodiscard]] std::string WhomOthersAwait(std::span<const WorkerProcess> processes,
-                                          const std::optional<std::string>& role = {});
+[[nodiscard]] std::string WhomOthersAwait(std::span<const Process> processes, const std::optional<std::string>& role = {});
 
 }  // namespace persia::agent

@@ -3,12 +3,10 @@
 // Thread safety: pure functions.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <string_view>
-#include <tuple>
+#include <utility>
 
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -18,11 +16,13 @@ inline constexpr std::string_view kSyncPhase = "sync";
 // Instead of `sync`, if a signal has stopped the rank there.
 inline constexpr std::string_view kStoppedPhase = "stopped";
 
-// Distinguishes it from its successors: its pid namespace, pid, start and the values of the labels role and instance.
-using RankProcessKey = std::tuple<std::string, std::string, uint64_t, uint32_t, uint64_t>;
+// Distinguishes it from its successors, and from other ranks in the same process.
+using RankProcessKey = std::pair<Identity, ProcessId>;
 
 // Whether it is alive, and marks phases.
-[[nodiscard]] bool IsRank(const WorkerProcess& process);
-[[nodiscard]] RankProcessKey RankProcessKeyOf(const WorkerProcess& process);
+[[nodiscard]] inline bool IsRank(const Process& process) {
+  return process.alive && process.ordinal == 0 && !process.phase_seconds.empty();
+}
+[[nodiscard]] inline RankProcessKey RankProcessKeyOf(const Process& process) { return {process.identity, process.id}; }
 
 }  // namespace persia::agent

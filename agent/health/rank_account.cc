@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "model/exit_reason.h"
 
@@ -47,7 +48,7 @@ Bucket BucketOfPhase(std::string_view phase) {
   return Bucket::kCompute;
 }
 
-void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
+void RankAccount::Begin(const Process& process, Nanoseconds now) {
   const bool goes_on = Runs() || IsOfLife(process);
   const bool finished = !goes_on && life.ending == Ending::kFinished;
   const bool failed = !goes_on && !finished;
@@ -73,9 +74,8 @@ void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
   }
   seen_alive_ = Nanoseconds(0);
   const bool repairs = failed || (goes_on && life.repairs);
-  life = {.id = process.id,
-          .pid = process.pid,
-          .start_ticks = process.start_ticks,
+  life = {.segment_id = process.segment_id,
+          .id = process.id,
           .birth_unix_ns = process.birth_unix_ns,
           .restart_count = process.restart_count,
           .ending = Ending::kRuns,
@@ -83,7 +83,7 @@ void RankAccount::Begin(const RankProcess& process, Nanoseconds now) {
           .repairs = repairs};
 }
 
-void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseconds step) {
+void RankAccount::Continue(const Process& process, Nanoseconds now, Nanoseconds step) {
   life.restart_count = process.restart_count;
   TakeNumbers(process);
   Nanoseconds passed{0};  // in phases, since the last call
@@ -120,7 +120,7 @@ void RankAccount::Continue(const RankProcess& process, Nanoseconds now, Nanoseco
   CountSteps(process);
   if (!process.alive) {
     life.ending = Ending::kUntold;
-    if (process.exit) SetExit(*process.exit);
+    if (!process.last_exit.empty()) SetExit(process.last_exit);
   }
 }
 
@@ -149,7 +149,7 @@ void RankAccount::Add(Bucket bucket, Nanoseconds by) {
 
 // Divides `by` as the clocks do. The time before the first clock began is in no phase. If the process marks none and has
 // changed, it has done so since `unchanged_until`.
-void RankAccount::Divide(const RankProcess& process, Nanoseconds by, Nanoseconds unchanged_until) {
+void RankAccount::Divide(const Process& process, Nanoseconds by, Nanoseconds unchanged_until) {
   std::vector<std::pair<std::string_view, Nanoseconds>> parts;
   Nanoseconds sum{0};
   for (const auto& [phase, time_in_it] : process.phases) {
@@ -190,25 +190,26 @@ void RankAccount::Divide(const RankProcess& process, Nanoseconds by, Nanoseconds
   }
 }
 
-Bucket RankAccount::BucketOf(const RankProcess& process, std::string_view phase) const {
+Bucket RankAccount::BucketOf(const Process& process, std::string_view phase) const {
   if (process.hangs) return Bucket::kHung;
   const Bucket bucket = BucketOfPhase(phase);
-  const bool prepares = (reached || counted) && !process.step && life.counted == 0;
+  const bool prepares = (reached || counted) && !process.NumberedStep() && life.counted == 0;
   return prepares && bucket != Bucket::kRendezvous && bucket != Bucket::kCheckpoint ? Bucket::kStarting : bucket;
 }
 
-double RankAccount::RedonePart(const RankProcess& process) const {
-  if (!reached || !process.step) return 0;
-  const double from = life.highest_step.value_or(process.first_step.value_or(*process.step));
-  const double to = std::max(from, *process.step);
+double RankAccount::RedonePart(const Process& process) const {
+  const std::optional<double> step = process.NumberedStep();
+  if (!reached || !step) return 0;
+  const double from = life.highest_step.value_or(*process.first_step);
+  const double to = std::max(from, *step);
   if (from > *reached) return 0;
   return to <= *reached ? 1 : (*reached + 1 - from) / (to - from + 1);
 }
 
 // With the first number, the counts of earlier processes are numbers.
-void RankAccount::TakeNumbers(const RankProcess& process) {
-  if (!process.step) {
-    life.counted = std::max(life.counted, process.counted_steps);
+void RankAccount::TakeNumbers(const Process& process) {
+  if (!process.NumberedStep()) {
+    life.counted = std::max(life.counted, process.CountedSteps());
     return;
   }
   life.counted = 0;
@@ -235,10 +236,11 @@ std::optional<uint64_t> RankAccount::RedoneSteps() const {
   return redone_steps;
 }
 
-void RankAccount::CountSteps(const RankProcess& process) {
-  if (!process.step) return;
-  life.highest_step = std::max(life.highest_step.value_or(*process.step), *process.step);
-  if (!life.first_step) life.first_step = process.first_step.value_or(*process.step);
+void RankAccount::CountSteps(const Process& process) {
+  const std::optional<double> step = process.NumberedStep();
+  if (!step) return;
+  life.highest_step = std::max(life.highest_step.value_or(*step), *step);
+  if (!life.first_step) life.first_step = process.first_step;
   if (!reached) return;
   const double steps = std::min(*life.highest_step, *reached) + 1 - *life.first_step;
   if (!(steps > static_cast<double>(life.redone_steps))) return;

@@ -45,7 +45,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/rank_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -72,11 +72,10 @@ struct RankAccount {
   using Nanoseconds = std::chrono::nanoseconds;
 
   enum class Ending : uint8_t { kRuns, kUntold, kFinished, kFailed, kLeftOut };
-  // The process that is the rank now, or was it last; without an id: none has been it, or that one is another rank now.
+  // The process that is the rank now, or was it last; without a segment: none has been it, or that one is another rank now.
   struct Life {
-    std::string id = {};
-    uint32_t pid = 0;  // 0: not known
-    uint64_t start_ticks = 0;
+    std::string segment_id = {};
+    ProcessId id = {};
     uint64_t birth_unix_ns = 0;
     uint32_t restart_count = 0;
     Ending ending = Ending::kRuns;
@@ -107,26 +106,26 @@ struct RankAccount {
   Life life{.ending = Ending::kFinished};
 
   // Orders the processes of a rank by their start.
-  [[nodiscard]] static auto Order(const RankProcess& process) {
-    return std::tuple(process.start_ticks, process.birth_unix_ns, process.id);
+  [[nodiscard]] static auto Order(const Process& process) {
+    return std::tuple(process.id.start_ticks, process.birth_unix_ns, process.segment_id);
   }
-  [[nodiscard]] bool IsAfterLife(const RankProcess& process) const {
-    return Order(process) > std::tuple(life.start_ticks, life.birth_unix_ns, life.id);
+  [[nodiscard]] bool IsAfterLife(const Process& process) const {
+    return Order(process) > std::tuple(life.id.start_ticks, life.birth_unix_ns, life.segment_id);
   }
+  [[nodiscard]] static bool IsKnown(const ProcessId& id) { return id.pid != 0 && id.start_ticks != 0; }
   // Whether it is the process of the life, also with a later program.
-  [[nodiscard]] bool IsOfLife(const RankProcess& process) const {
-    const bool is_known = life.pid != 0 && life.start_ticks != 0;
-    return process.id == life.id || (is_known && process.pid == life.pid && process.start_ticks == life.start_ticks);
+  [[nodiscard]] bool IsOfLife(const Process& process) const {
+    return process.segment_id == life.segment_id || (IsKnown(life.id) && process.id == life.id);
   }
   [[nodiscard]] bool Runs() const { return life.ending == Ending::kRuns; }
   // The steps that were trained again. None: unknown.
   [[nodiscard]] std::optional<uint64_t> RedoneSteps() const;
 
   // `process` is the rank from its start on, or from `until`, if that is later.
-  void Begin(const RankProcess& process, Nanoseconds now);
+  void Begin(const Process& process, Nanoseconds now);
   // The time of a process without clocks goes on in steps of `step` at least, so that a job that does nothing writes little.
   // REQUIRES: Begin was called with this process.
-  void Continue(const RankProcess& process, Nanoseconds now, Nanoseconds step = Nanoseconds(0));
+  void Continue(const Process& process, Nanoseconds now, Nanoseconds step = Nanoseconds(0));
   // The last process has failed, and is missed until then.
   void Miss(Nanoseconds then);
   // The last process has failed, and is missed until then: since then, the others run without it, or the command has ended.
@@ -140,12 +139,12 @@ struct RankAccount {
 
  private:
   void Add(Bucket bucket, Nanoseconds by);
-  void Divide(const RankProcess& process, Nanoseconds by, Nanoseconds unchanged_until);
-  [[nodiscard]] Bucket BucketOf(const RankProcess& process, std::string_view phase) const;
+  void Divide(const Process& process, Nanoseconds by, Nanoseconds unchanged_until);
+  [[nodiscard]] Bucket BucketOf(const Process& process, std::string_view phase) const;
   // Of the steps since the last call, the part that was trained before.
-  [[nodiscard]] double RedonePart(const RankProcess& process) const;
-  void TakeNumbers(const RankProcess& process);
-  void CountSteps(const RankProcess& process);
+  [[nodiscard]] double RedonePart(const Process& process) const;
+  void TakeNumbers(const Process& process);
+  void CountSteps(const Process& process);
   void KeepSteps();
 
   Nanoseconds seen_alive_{0};  // by this agent

@@ -34,14 +34,14 @@ bool RankReport::StandsStill(const std::string& role) const {
          std::ranges::any_of(awaited, [&](const Awaited& one) { return is_of_role(one.verdict); });
 }
 
-void RankVerdicts::Look(std::span<const WorkerProcess> processes, const Moment& moment) {
+void RankVerdicts::Look(std::span<const Process> processes, const Moment& moment) {
   now_ = moment.wall;
   stragglers_.Look(processes, moment.steady, moment.interval);
   awaited_.Look(processes, moment.steady, {.hang_after = moment.hang_after, .is_stopped = moment.is_stopped});
   auto report = std::make_shared<RankReport>();
   report->ranks = stragglers_.ranks();
   report->judged = stragglers_.judged();
-  for (const WorkerProcess& process : processes) {
+  for (const Process& process : processes) {
     if (!IsRank(process) || process.phase.empty()) continue;
     // An agent that has no other ranks does not judge a rank that waits too long; the rules do.
     const std::chrono::milliseconds still = awaited_.Still(process);
@@ -92,7 +92,7 @@ void RankVerdicts::LookForHangs(RankReport& report) {
   }
 }
 
-void RankVerdicts::LookForStandstills(std::span<const WorkerProcess> processes, const Moment& moment, RankReport& report) {
+void RankVerdicts::LookForStandstills(std::span<const Process> processes, const Moment& moment, RankReport& report) {
   standstills_.Look(processes, moment.steady, moment.hang_after);
   report.job_stands = standstills_.job_stands();
   report.numbers_steps = standstills_.by_steps();

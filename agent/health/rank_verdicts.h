@@ -26,7 +26,7 @@
 #include "health/standstill.h"
 #include "health/straggler.h"
 #include "model/job_event.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -93,12 +93,12 @@ class RankVerdicts {
   struct Moment {
     StragglerJudge::TimePoint steady{};
     TimePoint wall{};
-    std::chrono::milliseconds interval{1000};                   // of collections
-    std::chrono::milliseconds hang_after{0};                    // 0: no hang is judged
-    std::function<bool(const WorkerProcess&)> is_stopped = {};  // by a signal; none: not known
+    std::chrono::milliseconds interval{1000};             // of collections
+    std::chrono::milliseconds hang_after{0};              // 0: no hang is judged
+    std::function<bool(const Process&)> is_stopped = {};  // by a signal; none: not known
   };
 
-  void Look(std::span<const WorkerProcess> processes, const Moment& moment);
+  void Look(std::span<const Process> processes, const Moment& moment);
 
   // Of the last Look. Never null.
   [[nodiscard]] std::shared_ptr<const RankReport> report() const { return report_; }
@@ -109,7 +109,7 @@ class RankVerdicts {
  private:
   void LookForStragglers(RankReport& report);
   void LookForHangs(RankReport& report);
-  void LookForStandstills(std::span<const WorkerProcess> processes, const Moment& moment, RankReport& report);
+  void LookForStandstills(std::span<const Process> processes, const Moment& moment, RankReport& report);
   void CountStragglers(const Moment& moment, RankReport& report);
   void Report(LogLevel level, const char* name, const Identity& identity, const std::string& phase, const std::string& text);
 

@@ -120,8 +120,8 @@ Json SummaryJson(const RunSummary& summary) {
             {"mean_time_to_repair_seconds", repair ? Json(repair->count()) : Json(nullptr)}};
   Json ranks = Json::array();
   for (const Rank& rank : summary.goodput.ranks) {
-    ranks.push_back({{"role", rank.rank.first},
-                     {"replica", rank.rank.second},
+    ranks.push_back({{"role", rank.rank.role},
+                     {"replica", rank.rank.replica},
                      {"seconds", rank.AllTime().count()},
                      {"bucket_seconds", BucketsJson(rank)},
                      {"restarts", rank.restarts},

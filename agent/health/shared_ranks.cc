@@ -5,25 +5,25 @@
 
 namespace persia::agent {
 
-std::vector<SharedRanks::Pair> SharedRanks::Look(std::span<const RankProcess> processes) {
+std::vector<SharedRanks::Pair> SharedRanks::Look(std::span<const Process> processes) {
   std::vector<Pair> pairs;
   std::map<std::string, Steps> steps;
-  for (const RankProcess& process : processes) {
+  for (const Process& process : processes) {
     if (!process.alive) continue;
-    const double step = process.step.value_or(process.counted_steps);
-    const auto before = steps_.find(process.id);
-    Steps& now = steps[process.id] = {.step = step, .has_changed = before != steps_.end() && before->second.has_changed};
+    const double step = process.step.value_or(0);
+    const auto before = steps_.find(process.segment_id);
+    Steps& now =
+        steps[process.segment_id] = {.step = step, .has_changed = before != steps_.end() && before->second.has_changed};
     if (before == steps_.end() || before->second.step == step) continue;
     std::string& trained = trained_[process.rank];
-    const auto is_other = [&](const RankProcess& other) {
+    const auto is_other = [&](const Process& other) {
       // A process that links the library twice has two segments.
-      const bool is_same = other.pid == process.pid && other.start_ticks == process.start_ticks;
-      return other.alive && other.id == trained && other.rank == process.rank && !is_same;
+      return other.alive && other.segment_id == trained && other.rank == process.rank && other.id != process.id;
     };
     const auto other = std::ranges::find_if(processes, is_other);
     if (now.has_changed && other != processes.end() && found_.insert(process.rank).second)
-      pairs.push_back({process.rank, std::min(other->pid, process.pid), std::max(other->pid, process.pid)});
-    trained = process.id;
+      pairs.push_back({process.rank, std::min(other->id.pid, process.id.pid), std::max(other->id.pid, process.id.pid)});
+    trained = process.segment_id;
     now.has_changed = true;
   }
   steps_ = std::move(steps);

@@ -14,20 +14,20 @@
 #include <string>
 #include <vector>
 
-#include "model/rank_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
 class SharedRanks {
  public:
   struct Pair {
-    RankKey rank;
+    RankId rank;
     uint32_t first_pid = 0;
     uint32_t second_pid = 0;
   };
 
   // The ranks that are found to be shared now.
-  [[nodiscard]] std::vector<Pair> Look(std::span<const RankProcess> processes);
+  [[nodiscard]] std::vector<Pair> Look(std::span<const Process> processes);
 
  private:
   struct Steps {
@@ -35,9 +35,9 @@ class SharedRanks {
     bool has_changed = false;
   };
 
-  std::map<std::string, Steps> steps_;      // of the running processes, by id
-  std::map<RankKey, std::string> trained_;  // the process that changed its step last
-  std::set<RankKey> found_;
+  std::map<std::string, Steps> steps_;     // of the running processes, by id
+  std::map<RankId, std::string> trained_;  // the process that changed its step last
+  std::set<RankId> found_;
 };
 
 // What is wrong, and what to do.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -102,31 +103,31 @@ std::string Shorten(std::string_view text) {
 
 StackFiles::StackFiles(std::string directory) : directory_(std::move(directory)) {}
 
-std::string StackFiles::NameOf(uint32_t pid, uint64_t start_ticks) const {
-  return directory_ + "/" + std::to_string(pid) + "-" + std::to_string(start_ticks) + std::string(kSuffix);
+std::string StackFiles::NameOf(const ProcessId& process) const {
+  return directory_ + "/" + std::to_string(process.pid) + "-" + std::to_string(process.start_ticks) + std::string(kSuffix);
 }
 
-OwnedFd StackFiles::Open(uint32_t pid, uint64_t start_ticks, int flags) const {
+OwnedFd StackFiles::Open(const ProcessId& process, int flags) const {
   std::string distrust;
-  return OwnedFd(metrics::OpenTrustedFile(AT_FDCWD, NameOf(pid, start_ticks), flags, {}, distrust));
+  return OwnedFd(metrics::OpenTrustedFile(AT_FDCWD, NameOf(process), flags, {}, distrust));
 }
 
-bool StackFiles::Ask(uint32_t pid, uint64_t start_ticks) {
-  const OwnedFd file = Open(pid, start_ticks, O_RDWR);
+bool StackFiles::Ask(const ProcessId& process) {
+  const OwnedFd file = Open(process, O_RDWR);
   const std::string header = file.valid() ? Header(file.get()) : "";
   const int signal = SignalIn(header);
   if (signal == 0) return false;
-  const std::string name = std::to_string(pid);
-  const OwnedFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  const std::string name = std::to_string(process.pid);
+  const OwnedFd fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   // The start time is read after the process was opened: it is that of the process that gets the signal.
-  const auto stat = process.valid() ? proc_.Stat(name) : std::nullopt;
-  if (!stat || stat->start_ticks != start_ticks || !proc_.Catches(name, signal)) return false;
+  const auto stat = fd.valid() ? proc_.Stat(name) : std::nullopt;
+  if (!stat || stat->start_ticks != process.start_ticks || !proc_.Catches(name, signal)) return false;
   return ftruncate(file.get(), static_cast<off_t>(header.size())) == 0 &&
-         syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0) == 0;
+         syscall(SYS_pidfd_send_signal, fd.get(), signal, nullptr, 0) == 0;
 }
 
-std::string StackFiles::Read(uint32_t pid, uint64_t start_ticks) {
-  const OwnedFd file = Open(pid, start_ticks, O_RDONLY);
+std::string StackFiles::Read(const ProcessId& process) {
+  const OwnedFd file = Open(process, O_RDONLY);
   struct stat info {};
   if (!file.valid() || fstat(file.get(), &info) != 0) return "";
   const std::string header = Header(file.get());
@@ -145,34 +146,33 @@ std::string StackFiles::Read(uint32_t pid, uint64_t start_ticks) {
   return Shorten(lines);
 }
 
-bool StackFiles::Lives(uint32_t pid, uint64_t start_ticks) {
-  const auto stat = proc_.Stat(std::to_string(pid));
-  return stat && stat->start_ticks == start_ticks && stat->state != 'Z' && stat->state != 'X';
+bool StackFiles::Lives(const ProcessId& process) {
+  const auto stat = proc_.Stat(std::to_string(process.pid));
+  return stat && stat->start_ticks == process.start_ticks && stat->state != 'Z' && stat->state != 'X';
 }
 
-void StackFiles::Remove(uint32_t pid, uint64_t start_ticks) {
-  if (!Lives(pid, start_ticks)) unlink(NameOf(pid, start_ticks).c_str());
+void StackFiles::Remove(const ProcessId& process) {
+  if (!Lives(process)) unlink(NameOf(process).c_str());
 }
 
 void StackFiles::RemoveOrphans() {
   std::set<uint32_t> with_segment;
-  std::vector<std::pair<uint32_t, uint64_t>> found;
+  std::vector<ProcessId> found;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(directory_, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename();
     const std::string_view text(name);
     const size_t dash = std::min(text.find('-'), text.size());
-    uint32_t pid = 0;
-    uint64_t start_ticks = 0;
-    if (!ParseNumber(text.substr(0, dash), pid)) continue;
+    ProcessId process;
+    if (!ParseNumber(text.substr(0, dash), process.pid)) continue;
     if (text.ends_with(kSegmentSuffix))
-      with_segment.insert(pid);  // its end will be told
+      with_segment.insert(process.pid);  // its end will be told
     else if (text.ends_with(kSuffix) &&
-             ParseNumber(text.substr(dash + 1, text.size() - kSuffix.size() - dash - 1), start_ticks))
-      found.emplace_back(pid, start_ticks);
+             ParseNumber(text.substr(dash + 1, text.size() - kSuffix.size() - dash - 1), process.start_ticks))
+      found.push_back(process);
   }
-  for (const auto& [pid, start_ticks] : found)
-    if (!with_segment.contains(pid)) Remove(pid, start_ticks);
+  for (const ProcessId& process : found)
+    if (!with_segment.contains(process.pid)) Remove(process);
 }
 
 }  // namespace persia::agent

@@ -1,9 +1,9 @@
 // The stacks of a process's threads, which it writes to a file beside its segment when it crashes, and when the agent asks.
 //
 //   StackFiles files(directory);
-//   if (files.Ask(pid, start_ticks)) ...         // it writes them soon
-//   std::string text = files.Read(pid, start_ticks);
-//   files.Remove(pid, start_ticks);              // after its end
+//   if (files.Ask(process)) ...                  // it writes them soon
+//   std::string text = files.Read(process);
+//   files.Remove(process);                       // after its end
 //   files.RemoveOrphans();                       // now and then
 //
 // A process appends to its file. The agent empties it before it asks, so that the file has the newest stacks alone.
@@ -14,11 +14,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include "base/owned_fd.h"
 #include "kernel/proc_reader.h"
+#include "model/process_id.h"
 
 namespace persia::agent {
 
@@ -29,22 +29,22 @@ class StackFiles {
   explicit StackFiles(std::string directory);
 
   // Whether the signal was sent. REQUIRES: the pid is of the agent's own namespace.
-  bool Ask(uint32_t pid, uint64_t start_ticks);
+  bool Ask(const ProcessId& process);
   // What it has written when it crashed, else since it was last asked, as lines of text; empty: nothing. Of long stacks, the
   // line "..." stands for what is left out. The thread that was current (of a crash: that crashed) and the main thread, which
   // Python writes last, are kept first.
-  [[nodiscard]] std::string Read(uint32_t pid, uint64_t start_ticks);
+  [[nodiscard]] std::string Read(const ProcessId& process);
   // Not if the process lives: then it has executed another program, which has a file of this name.
-  void Remove(uint32_t pid, uint64_t start_ticks);
+  void Remove(const ProcessId& process);
   // Removes the files of processes that have ended and have no segment, such as children of `multiprocessing` without metrics:
   // nothing else tells of their end. REQUIRES: the pids are of the agent's own namespace.
   void RemoveOrphans();
 
  private:
-  [[nodiscard]] bool Lives(uint32_t pid, uint64_t start_ticks);
-  [[nodiscard]] std::string NameOf(uint32_t pid, uint64_t start_ticks) const;
+  [[nodiscard]] bool Lives(const ProcessId& process);
+  [[nodiscard]] std::string NameOf(const ProcessId& process) const;
   // The file, open; not valid: there is none that may be used.
-  [[nodiscard]] OwnedFd Open(uint32_t pid, uint64_t start_ticks, int flags) const;
+  [[nodiscard]] OwnedFd Open(const ProcessId& process, int flags) const;
 
   const std::string directory_;
   ProcReader proc_;

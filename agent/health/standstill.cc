@@ -9,18 +9,16 @@
 namespace persia::agent {
 namespace {
 
-bool IsLivingRank(const WorkerProcess& process) {
-  return process.alive && !process.runs_other && IsRankPlace(WorkerKeyOf(process));
-}
+bool IsLivingRank(const Process& process) { return process.alive && !process.runs_other && IsRankPlace(WorkerKeyOf(process)); }
 
 }  // namespace
 
-void StandstillJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, Milliseconds hang_after) {
+void StandstillJudge::Look(std::span<const Process> processes, TimePoint now, Milliseconds hang_after) {
   ++looks_;
   roles_.clear();
   ranks_.clear();
-  const bool by_steps = std::ranges::any_of(
-      processes, [](const WorkerProcess& process) { return IsLivingRank(process) && process.step.has_value(); });
+  const bool by_steps =
+      std::ranges::any_of(processes, [](const Process& process) { return IsLivingRank(process) && process.step.has_value(); });
   if (std::exchange(by_steps_, by_steps) != by_steps) tracks_.clear();
   struct Found {
     bool moves = false;
@@ -28,7 +26,7 @@ void StandstillJudge::Look(std::span<const WorkerProcess> processes, TimePoint n
     std::vector<Rank> standing = {};
   };
   std::map<std::string, Found> found;
-  for (const WorkerProcess& process : processes) {
+  for (const Process& process : processes) {
     if (!IsLivingRank(process) || (by_steps && !process.step)) continue;
     Track& track = tracks_[RankProcessKeyOf(process)];
     Update(track, by_steps ? *process.step : static_cast<double>(process.changes), now);

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "health/rank.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -47,7 +47,7 @@ class StandstillJudge {
   };
 
   // `hang_after`: 0: no hang is judged.
-  void Look(std::span<const WorkerProcess> processes, TimePoint now, Milliseconds hang_after);
+  void Look(std::span<const Process> processes, TimePoint now, Milliseconds hang_after);
 
   // Of the last Look.
   [[nodiscard]] const std::vector<Role>& roles() const { return roles_; }

@@ -61,7 +61,7 @@ size_t PhaseNumber(std::vector<std::string>& phases, const std::string& phase) {
   return static_cast<size_t>(std::distance(phases.begin(), std::ranges::find(phases, phase)));
 }
 
-std::vector<double> SecondsOf(std::vector<std::string>& phases, const WorkerProcess& process) {
+std::vector<double> SecondsOf(std::vector<std::string>& phases, const Process& process) {
   std::vector<double> seconds(phases.size());
   for (const auto& [phase, spent] : process.phase_seconds) {
     const size_t number = PhaseNumber(phases, phase);
@@ -89,20 +89,20 @@ double StragglerJudge::Rank::Sync() const {
   return found == seconds_per_step.end() ? 0 : found->second;
 }
 
-void StragglerJudge::Look(std::span<const WorkerProcess> processes, TimePoint now, Milliseconds interval) {
+void StragglerJudge::Look(std::span<const Process> processes, TimePoint now, Milliseconds interval) {
   ++looks_;
   bool changed = false;
   std::map<std::string, Members> roles;
-  for (const WorkerProcess& process : processes) {
+  for (const Process& process : processes) {
     if (!IsRank(process) || !process.step || !process.phase_seconds.contains(std::string(kSyncPhase))) continue;
     roles[LabelValueOf(process.identity, "role")].push_back(&process);
   }
   for (auto& [name, members] : roles) {
-    std::ranges::sort(members, {}, [](const WorkerProcess* process) { return RankProcessKeyOf(*process); });
+    std::ranges::sort(members, {}, [](const Process* process) { return RankProcessKeyOf(*process); });
     Role& role = roles_[name];
     role.look = looks_;
     std::vector<RankProcessKey> keys;
-    for (const WorkerProcess* process : members) keys.push_back(RankProcessKeyOf(*process));
+    for (const Process* process : members) keys.push_back(RankProcessKeyOf(*process));
     if (keys != role.members) {
       role.members = std::move(keys);
       Restart(role, members, now);
@@ -164,7 +164,7 @@ void StragglerJudge::BeginChunk(Role& role, Window& window, const Members& membe
   window.began = now;
   window.steps.clear();
   window.seconds.clear();
-  for (const WorkerProcess* process : members) {
+  for (const Process* process : members) {
     window.steps.push_back(*process->step);
     window.seconds.push_back(SecondsOf(role.phases, *process));
   }

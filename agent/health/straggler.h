@@ -40,7 +40,7 @@
 #include <vector>
 
 #include "health/rank.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -91,7 +91,7 @@ class StragglerJudge {
   };
 
   // `interval`: of collections. Looks between them do not make shorter chunks.
-  void Look(std::span<const WorkerProcess> processes, TimePoint now, Milliseconds interval);
+  void Look(std::span<const Process> processes, TimePoint now, Milliseconds interval);
 
   // Of the last Look. Of roles with a single rank, too: another agent may have the others.
   [[nodiscard]] const std::vector<Rank>& ranks() const { return ranks_; }
@@ -144,7 +144,7 @@ class StragglerJudge {
     }
   };
   // The ranks of a role in a Look.
-  using Members = std::vector<const WorkerProcess*>;
+  using Members = std::vector<const Process*>;
 
   static void Restart(Role& role, const Members& members, TimePoint now);
   // Whether the chunks are other ones than before.

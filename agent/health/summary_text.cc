@@ -159,7 +159,7 @@ std::string RankTable(const RunSummary& summary) {
   rows[0].insert(rows[0].end(), {"restarts", "redone steps"});
   for (const Rank& rank : summary.goodput.ranks) {
     const double all = rank.AllTime().count();
-    Row& row = rows.emplace_back(Row{OneLine(rank.rank.first) + " rep_" + std::to_string(rank.rank.second), DurationText(all)});
+    Row& row = rows.emplace_back(Row{OneLine(rank.rank.role) + " rep_" + std::to_string(rank.rank.replica), DurationText(all)});
     for (const size_t i : shown) row.push_back(PercentText(all > 0 ? rank.time[i].count() / all : 0));
     row.push_back(std::to_string(rank.restarts));
     row.push_back(rank.redone_steps ? std::to_string(*rank.redone_steps) : kUnknown);

@@ -20,11 +20,6 @@ constexpr std::chrono::milliseconds kAnswerPatience(500);
 // The source of the count of all kills of the host.
 const std::string kHost = "host";
 
-template <class Process>
-auto KeyOf(const Process& process) {
-  return std::tuple(process.pid_namespace, process.pid, process.start_ticks);
-}
-
 // The cgroup that counts the kills; empty: none that is visible.
 std::string CountingOf(const CgroupLevels& levels) { return levels.empty() ? "" : levels.front(); }
 
@@ -75,38 +70,39 @@ bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
   return (sample == nullptr || !is_counted) && kills_.Take(kHost, now);
 }
 
-void Vitals::Describe(std::vector<ProcessEnd>& ends, TimePoint now) {
+void Vitals::Describe(std::vector<Process>& ends, TimePoint now) {
   if (ends.empty()) return;
   NoteKills(now);
   std::set<std::string> full;
-  const auto may_be_full = [](const ProcessEnd& end) { return end.exit.empty() || end.exit == "SIGBUS"; };
+  const auto may_be_full = [](const Process& ended) { return ended.end->exit.empty() || ended.end->exit == "SIGBUS"; };
   if (std::ranges::any_of(ends, may_be_full)) {
     full = filesystems_.Find();  // in the collection before
     filesystems_.Ask();
     filesystems_.Await(kAnswerPatience);
     full.merge(filesystems_.Find());
   }
-  for (ProcessEnd& end : ends) {
-    Circumstances& about = end.about;
-    if (const Sample* const sample = SampleOf(end)) about = sample->about;
-    if (may_be_full(end)) about.full_filesystems.assign(full.begin(), full.end());
-    about.stacks = stacks_.Read(end.pid, end.start_ticks);
-    stacks_.Remove(end.pid, end.start_ticks);
+  for (Process& ended : ends) {
+    Circumstances& about = ended.end->about;
+    if (const Sample* const sample = SampleOf(ended)) about = sample->about;
+    if (may_be_full(ended)) about.full_filesystems.assign(full.begin(), full.end());
+    about.stacks = stacks_.Read(ended.id);
+    stacks_.Remove(ended.id);
   }
   ReadStderr(ends);
   // If there are fewer kills than processes that they may explain, those with the most memory were killed.
-  std::vector<ProcessEnd*> by_memory;
-  for (ProcessEnd& end : ends) by_memory.push_back(&end);
-  std::ranges::stable_sort(by_memory, std::greater(), [](const ProcessEnd* end) { return end->about.resident.value_or(0); });
-  for (ProcessEnd* end : by_memory) end->about.killed_for_memory = TakeKill(SampleOf(*end), *end, now);
+  std::vector<Process*> by_memory;
+  for (Process& ended : ends) by_memory.push_back(&ended);
+  const auto resident = [](const Process* ended) { return ended->end->about.resident.value_or(0); };
+  std::ranges::stable_sort(by_memory, std::greater(), resident);
+  for (Process* ended : by_memory) ended->end->about.killed_for_memory = TakeKill(SampleOf(*ended), *ended->end, now);
 }
 
-const Vitals::Sample* Vitals::SampleOf(const ProcessEnd& end) const {
-  const auto found = samples_.find(KeyOf(end));
+const Vitals::Sample* Vitals::SampleOf(const Process& process) const {
+  const auto found = samples_.find(process.id);
   return found == samples_.end() ? nullptr : &found->second;
 }
 
-void Vitals::ReadStderr(std::vector<ProcessEnd>& ends) {
+void Vitals::ReadStderr(std::vector<Process>& ends) {
   std::vector<std::pair<size_t, StderrFile>> files;
   for (size_t i = 0; i < ends.size(); ++i) {
     const Sample* const sample = SampleOf(ends[i]);
@@ -128,17 +124,17 @@ void Vitals::ReadStderr(std::vector<ProcessEnd>& ends) {
   if (!began) return;
   stderr_call_.Await(kAnswerPatience);
   const MutexLock lock(answers->mutex);
-  for (auto& [end, lines] : answers->lines) ends[end].about.stderr_lines = std::move(lines);
+  for (auto& [end, lines] : answers->lines) ends[end].end->about.stderr_lines = std::move(lines);
 }
 
-void Vitals::Look(std::span<const WorkerProcess> processes, TimePoint now) {
+void Vitals::Look(std::span<const Process> processes, TimePoint now) {
   ++looks_;
   cgroups_.Forget();
-  for (const WorkerProcess& process : processes) {
-    if (!process.alive || process.pid_namespace == 0 || process.pid_namespace != own_namespace_) continue;
-    Sample& sample = samples_[KeyOf(process)];
+  for (const Process& process : processes) {
+    if (!process.alive || process.id.pid_namespace == 0 || process.id.pid_namespace != own_namespace_) continue;
+    Sample& sample = samples_[process.id];
     sample.look = looks_;
-    Measure(std::to_string(process.pid), process.start_ticks, sample, now);
+    Measure(process.id, sample, now);
   }
   std::erase_if(samples_, [&](const auto& sample) { return sample.second.look != looks_; });
   NoteKills(now);  // of new cgroups, from which their kills are counted
@@ -146,9 +142,10 @@ void Vitals::Look(std::span<const WorkerProcess> processes, TimePoint now) {
   filesystems_.Ask();  // for the ends of the next collection
 }
 
-void Vitals::Measure(const std::string& pid, uint64_t start_ticks, Sample& sample, TimePoint now) {
+void Vitals::Measure(const ProcessId& process, Sample& sample, TimePoint now) {
+  const std::string pid = std::to_string(process.pid);
   const auto stat = proc_.Stat(pid);
-  if (!stat || stat->start_ticks != start_ticks) return;
+  if (!stat || stat->start_ticks != process.start_ticks) return;
   Circumstances& about = sample.about;
   about.cpu_seconds = static_cast<uint64_t>(stat->cpu_seconds);
   about.open_files = proc_.OpenFds(pid);
@@ -173,20 +170,20 @@ void Vitals::Measure(const std::string& pid, uint64_t start_ticks, Sample& sampl
   sample.limit = cgroups_.LimitOf(levels);
 }
 
-void Vitals::AskForStacks(const WorkerProcess& process) {
-  const auto found = samples_.find(KeyOf(process));
+void Vitals::AskForStacks(const Process& process) {
+  const auto found = samples_.find(process.id);
   if (found == samples_.end() || std::exchange(found->second.was_asked, true)) return;
-  found->second.awaits_stacks = stacks_.Ask(process.pid, process.start_ticks);
+  found->second.awaits_stacks = stacks_.Ask(process.id);
 }
 
-void Vitals::EndHang(const WorkerProcess& process) {
-  if (const auto found = samples_.find(KeyOf(process)); found != samples_.end()) found->second.was_asked = false;
+void Vitals::EndHang(const Process& process) {
+  if (const auto found = samples_.find(process.id); found != samples_.end()) found->second.was_asked = false;
 }
 
-std::string Vitals::TakeStacks(const WorkerProcess& process) {
-  const auto found = samples_.find(KeyOf(process));
+std::string Vitals::TakeStacks(const Process& process) {
+  const auto found = samples_.find(process.id);
   if (found == samples_.end() || !found->second.awaits_stacks) return "";
-  std::string text = stacks_.Read(process.pid, process.start_ticks);
+  std::string text = stacks_.Read(process.id);
   if (!text.empty()) found->second.awaits_stacks = false;
   return text;
 }

@@ -19,7 +19,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,8 +29,7 @@
 #include "kernel/cgroups.h"
 #include "kernel/full_filesystems.h"
 #include "kernel/proc_reader.h"
-#include "model/process_end.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -49,22 +47,21 @@ class Vitals {
   // How many last lines of a dead process's stderr are read; 0: none.
   void SetStderrLines(uint64_t lines) { stderr_lines_ = lines; }
   void Restore(const std::map<std::string, uint64_t>& kills) { kills_.Restore(kills); }
-  // Sets ProcessEnd::about of each.
-  void Describe(std::vector<ProcessEnd>& ends, TimePoint now);
-  void Look(std::span<const WorkerProcess> processes, TimePoint now);
+  // Sets ProcessEnd::about of each. REQUIRES: each has an end.
+  void Describe(std::vector<Process>& ends, TimePoint now);
+  void Look(std::span<const Process> processes, TimePoint now);
   [[nodiscard]] std::map<std::string, uint64_t> kills() const { return kills_.counts(); }
 
   // Asks a living process for the stacks of its threads, once in a hang.
-  void AskForStacks(const WorkerProcess& process);
+  void AskForStacks(const Process& process);
   // The process does not hang any more: the next hang is another one.
-  void EndHang(const WorkerProcess& process);
+  void EndHang(const Process& process);
   // The stacks that it has written since it was asked; each answer once, empty if there is none.
-  [[nodiscard]] std::string TakeStacks(const WorkerProcess& process);
+  [[nodiscard]] std::string TakeStacks(const Process& process);
   // Those that no end removes (StackFiles).
   void RemoveOrphanedStacks() { stacks_.RemoveOrphans(); }
 
  private:
-  using Key = std::tuple<uint64_t, uint32_t, uint64_t>;  // pid namespace, pid, start
   struct Sample {
     std::string cgroup;
     std::optional<MemoryLimit> limit;
@@ -78,10 +75,10 @@ class Vitals {
   };
 
   void NoteKills(TimePoint now);
-  void Measure(const std::string& pid, uint64_t start_ticks, Sample& sample, TimePoint now);
+  void Measure(const ProcessId& process, Sample& sample, TimePoint now);
   bool TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now);
-  void ReadStderr(std::vector<ProcessEnd>& ends);
-  [[nodiscard]] const Sample* SampleOf(const ProcessEnd& end) const;
+  void ReadStderr(std::vector<Process>& ends);
+  [[nodiscard]] const Sample* SampleOf(const Process& process) const;
 
   MemoryCgroups cgroups_;
   MemoryKills kills_;
@@ -90,7 +87,7 @@ class Vitals {
   ProcReader proc_;
   const std::optional<uint64_t> own_namespace_;
   const std::string own_cgroup_;
-  std::map<Key, Sample> samples_;
+  std::map<ProcessId, Sample> samples_;
   BackgroundCall stderr_call_{"stderr"};
   uint64_t stderr_lines_ = 0;
   uint64_t looks_ = 0;

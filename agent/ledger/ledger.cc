@@ -10,13 +10,6 @@
 #include "ledger/segment_codec.h"
 
 namespace persia::agent {
-namespace {
-
-Ledger::Place PlaceOf(const Measurements& process) {
-  return {InstanceKey(process.identity->role, process.identity->replica), process.ordinal};
-}
-
-}  // namespace
 
 Ledger::Ledger(Options options, Diagnostics& diagnostics)
     : options_(std::move(options)), diagnostics_(diagnostics), processes_(options_.processes) {}
@@ -38,9 +31,9 @@ void Ledger::Change(StateRecord record, std::string_view payload) {
 
 void Ledger::Note(const Measurements& living, const LastProcess& process) {
   const std::string id(living.id);
-  Process& noted = living_[id];
+  Unfolded& noted = living_[id];
   noted.orphan = false;
-  const Place place = PlaceOf(living);
+  const ProcessPlace place = living.place();
   if (NotePlace(id, noted, place)) {
     noted.place = place;
     Change(StateRecord::kOrdinal, Encode(id, place));
@@ -54,14 +47,9 @@ void Ledger::RecordValues(SavedProcess& values, const Measurements& now, const L
   if (const std::string changes = values.Update(now, process); !changes.empty()) Change(StateRecord::kValues, changes);
 }
 
-bool Ledger::HasOrdinal(const std::string& id) const {
+std::optional<ProcessPlace> Ledger::SavedPlace(const std::string& id) const {
   const auto found = living_.find(id);
-  return found != living_.end() && found->second.place;
-}
-
-std::optional<uint32_t> Ledger::SavedOrdinal(const std::string& id, const InstanceKey& instance) const {
-  const auto found = living_.find(id);
-  return found == living_.end() ? std::nullopt : found->second.OrdinalIn(instance);
+  return found == living_.end() ? std::nullopt : found->second.place;
 }
 
 std::vector<std::string> Ledger::Orphans() const {
@@ -84,50 +72,48 @@ void Ledger::Adopt(const std::string& id) {
 void Ledger::Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now,
                   std::optional<std::string_view> exit) {
   const std::string id(ended.id);
-  Process& last = living_[id];
+  Unfolded& last = living_[id];
   last.has_values = true;
   RecordValues(last.values, ended, process);
-  NotePlace(id, last, PlaceOf(ended));
+  NotePlace(id, last, ended.place());
   FoldAs(id, now, exit.value_or(kUnknownEnd), exit.has_value());
 }
 
-void Ledger::SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process, std::string_view exit) {
-  const auto end = std::ranges::find_if(new_ends_, [&](const NewEnd& other) {
-    return !other.told && other.instance == instance && other.ordinal == ordinal && other.process.pid == process.pid &&
-           other.process.start_ticks == process.start_ticks;
-  });
+void Ledger::SetExit(const ProcessPlace& place, const ProcessId& process, std::string_view exit) {
+  const auto end = std::ranges::find_if(
+      new_ends_, [&](const NewEnd& other) { return !other.told && other.place == place && other.process == process; });
   if (end == new_ends_.end()) return;
   end->told = true;
   if (exit == end->exit) return;
-  const RetiredInstance* const of = processes_.SetExit(instance, ordinal, process, exit);
+  const RetiredInstance* const of = processes_.SetExit(place, process, exit);
   if (of == nullptr) return;
   RecordForgotten();
-  Change(StateRecord::kInstance, EncodeInstance(instance, *of));
+  Change(StateRecord::kInstance, EncodeInstance(place.rank, *of));
   end->exit = exit;
   end->write = NextWrite();
 }
 
-std::map<std::string, uint64_t> Ledger::Exits(const InstanceKey& instance) const {
+std::map<std::string, uint64_t> Ledger::Exits(const RankId& instance) const {
   const auto found = processes_.instances().find(instance);
   if (found == processes_.instances().end()) return {};
   std::map<std::string, uint64_t> exits = found->second.exits;
   for (const NewEnd& end : new_ends_) {
-    if (end.instance != instance || (end.told && IsWritten(end.write))) continue;
+    if (end.place.rank != instance || (end.told && IsWritten(end.write))) continue;
     const auto of = exits.find(end.exit);  // none: the instance was forgotten, and came again
     if (of != exits.end() && --of->second == 0) exits.erase(of);
   }
   return exits;
 }
 
-std::map<Ledger::Place, uint64_t> Ledger::UnsavedPlaces() const {
-  std::map<Place, uint64_t> unsaved;
+std::map<ProcessPlace, uint64_t> Ledger::UnsavedPlaces() const {
+  std::map<ProcessPlace, uint64_t> unsaved;
   for (const auto& [id, unsaved_place] : new_places_)
     if (!IsWritten(unsaved_place.write)) ++unsaved[unsaved_place.place];
   return unsaved;
 }
 
-bool Ledger::NotePlace(const std::string& id, const Process& process, const Place& place) {
-  if (process.OrdinalIn(place.first) == place.second) return false;
+bool Ledger::NotePlace(const std::string& id, const Unfolded& process, const ProcessPlace& place) {
+  if (process.place == place) return false;
   if (Retires()) new_places_.insert_or_assign(id, NewPlace{place, NextWrite()});
   return true;
 }
@@ -173,12 +159,8 @@ void Ledger::FoldAs(const std::string& id, const CollectTime& now, std::string_v
   const auto [group, left_out] = processes_.Fold(input, values.process(), now, exit);
   Change(StateRecord::kFold, Encode(id, now.wall, exit, group, left_out));
   folded_.emplace(id, NextWrite());
-  new_ends_.push_back({.instance = PlaceOf(input).first,
-                       .ordinal = input.ordinal,
-                       .process = values.process(),
-                       .exit = std::string(exit),
-                       .told = told,
-                       .write = NextWrite()});
+  new_ends_.push_back(
+      {.place = input.place(), .process = values.process().id, .exit = std::string(exit), .told = told, .write = NextWrite()});
   CountMemory();
 }
 
@@ -190,7 +172,7 @@ void Ledger::CountMemory() {
 }
 
 void Ledger::RecordForgotten() {
-  for (const InstanceKey& instance : processes_.TakeForgotten()) Change(StateRecord::kForgetInstance, Encode(instance));
+  for (const RankId& instance : processes_.TakeForgotten()) Change(StateRecord::kForgetInstance, Encode(instance));
 }
 
 std::vector<std::string> Ledger::FoldedIds() const {

@@ -21,7 +21,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/foreign_memory.h"
@@ -32,6 +31,7 @@
 #include "ledger/retired_processes.h"
 #include "ledger/saved_process.h"
 #include "model/diagnostics.h"
+#include "model/process_id.h"
 
 namespace persia::agent {
 
@@ -79,10 +79,8 @@ class Ledger {
 
   // A living process: its ordinal and, with SavesLiving, its values.
   void Note(const Measurements& living, const LastProcess& process);
-  // Whether the state has an ordinal of a process, by segment id.
-  [[nodiscard]] bool HasOrdinal(const std::string& id) const;
-  // The ordinal of a process in the state, if it has it in this instance: another role or replica has other ordinals.
-  [[nodiscard]] std::optional<uint32_t> SavedOrdinal(const std::string& id, const InstanceKey& instance) const;
+  // The place of a process in the state, by segment id; none: it has none.
+  [[nodiscard]] std::optional<ProcessPlace> SavedPlace(const std::string& id) const;
   // The segments of a former agent's processes that were not noted since: they are lost, or cannot be read yet.
   [[nodiscard]] std::vector<std::string> Orphans() const;
   // An orphan when the state was written; none if it had only an ordinal. Valid until the ledger changes.
@@ -97,13 +95,12 @@ class Ledger {
   // Adds the values of an ended process to the sums. `exit`: how it ended (model/exit_reason.h); none: SetExit will tell.
   void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now,
             std::optional<std::string_view> exit = kUnknownEnd);
-  void SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process, std::string_view exit);
+  void SetExit(const ProcessPlace& place, const ProcessId& process, std::string_view exit);
   // How many processes of an instance ended, by how: those of which that is told and on disk. So an agent that is killed was
   // never ahead of the next one, and no count falls.
-  [[nodiscard]] std::map<std::string, uint64_t> Exits(const InstanceKey& instance) const;
-  using Place = std::pair<InstanceKey, uint32_t>;  // an instance and an ordinal in it
+  [[nodiscard]] std::map<std::string, uint64_t> Exits(const RankId& instance) const;
   // By place: processes, living or ended, whose place is not on disk. The next agent may give them others.
-  [[nodiscard]] std::map<Place, uint64_t> UnsavedPlaces() const;
+  [[nodiscard]] std::map<ProcessPlace, uint64_t> UnsavedPlaces() const;
   // All processes that are read were alive or known to have ended at this time, in nanoseconds of CLOCK_MONOTONIC.
   void SetSeen(uint64_t ns);
   // The last such time that is on disk, so that the next agent knows it, too; without a state, the last one. 0: none.
@@ -148,12 +145,8 @@ class Ledger {
 
  private:
   // A process that is not folded.
-  struct Process {
-    [[nodiscard]] std::optional<uint32_t> OrdinalIn(const InstanceKey& of) const {
-      return place && place->first == of ? std::optional(place->second) : std::nullopt;
-    }
-
-    std::optional<Place> place = {};  // in the state
+  struct Unfolded {
+    std::optional<ProcessPlace> place = {};  // in the state
     SavedProcess values = {};
     bool has_values = false;
     bool orphan = false;  // of a former agent, and not noted since
@@ -161,9 +154,8 @@ class Ledger {
 
   // An end that Exits leaves out: it is not told, or was not on disk at the last Save.
   struct NewEnd {
-    InstanceKey instance;
-    uint32_t ordinal = 0;
-    LastProcess process = {};
+    ProcessPlace place = {};
+    ProcessId process = {};
     std::string exit = {};
     bool told = false;
     uint64_t write = 0;  // the write with it
@@ -171,7 +163,7 @@ class Ledger {
 
   // A process's place, which was not on disk at the last Save.
   struct NewPlace {
-    Place place;
+    ProcessPlace place;
     uint64_t write = 0;  // the write with it
   };
 
@@ -180,7 +172,7 @@ class Ledger {
   [[nodiscard]] uint64_t NextWrite() const { return writer_ == nullptr ? kReadWrite + 1 : writer_->last() + 1; }
   [[nodiscard]] bool IsWritten(uint64_t write) const { return writer_ != nullptr && write <= writer_->written(); }
   // Whether this place of the process is not in the state yet. Then it is unsaved until it is on disk.
-  bool NotePlace(const std::string& id, const Process& process, const Place& place);
+  bool NotePlace(const std::string& id, const Unfolded& process, const ProcessPlace& place);
   void RecordValues(SavedProcess& values, const Measurements& now, const LastProcess& process);
   void FoldAs(const std::string& id, const CollectTime& now, std::string_view exit, bool told);
   void ForgetWritten();
@@ -200,7 +192,7 @@ class Ledger {
   Options options_;
   Diagnostics& diagnostics_;
   RetiredProcesses processes_;
-  std::map<std::string, Process> living_;   // by segment id
+  std::map<std::string, Unfolded> living_;  // by segment id
   std::map<std::string, uint64_t> folded_;  // by segment id: the write with the fold
   std::vector<NewEnd> new_ends_;
   std::map<std::string, NewPlace, std::less<>> new_places_;  // by segment id

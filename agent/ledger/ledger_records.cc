@@ -114,14 +114,14 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
       folded_.emplace(id, kReadWrite);
       return true;
     case StateRecord::kOrdinal: {
-      Place place;
+      ProcessPlace place;
       const bool is_good = Decode(payload, id, place);
       living_[id].place = std::move(place);
       return is_good;
     }
     case StateRecord::kValues: {
       id = ByteReader(payload).String();
-      Process& process = living_[id];
+      Unfolded& process = living_[id];
       process.has_values = true;
       return !id.empty() && process.values.Apply(payload);
     }
@@ -132,7 +132,7 @@ bool Ledger::ReadRecord(const JournalRecord& record, const CollectTime& now) {
       folded_.erase(id);
       return true;
     case StateRecord::kForgetInstance: {
-      InstanceKey instance;
+      RankId instance;
       const bool is_good = Decode(payload, instance);
       processes_.ForgetInstance(instance);
       return is_good;

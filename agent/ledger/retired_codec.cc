@@ -85,14 +85,14 @@ bool ReadSeries(ByteReader& reader, RetiredGroup& group, size_t families, const 
 
 }  // namespace
 
-std::string EncodeInstance(const InstanceKey& key, const RetiredInstance& instance) { return Encode(key, instance); }
+std::string EncodeInstance(const RankId& rank, const RetiredInstance& instance) { return Encode(rank, instance); }
 
 bool DecodeInstance(std::string_view bytes, RetiredProcesses& processes, const CollectTime& now) {
-  InstanceKey key;
+  RankId rank;
   RetiredInstance instance;
-  if (!Decode(bytes, key, instance)) return false;
+  if (!Decode(bytes, rank, instance)) return false;
   instance.last_seen = SteadyTime(instance.last_seen_wall, now);
-  processes.Restore(key, std::move(instance));
+  processes.Restore(rank, std::move(instance));
   return true;
 }
 

@@ -11,7 +11,7 @@
 
 namespace persia::agent {
 
-std::string EncodeInstance(const InstanceKey& key, const RetiredInstance& instance);
+std::string EncodeInstance(const RankId& rank, const RetiredInstance& instance);
 // Adds it to `processes`, or replaces it. False: the bytes are malformed.
 bool DecodeInstance(std::string_view bytes, RetiredProcesses& processes, const CollectTime& now);
 

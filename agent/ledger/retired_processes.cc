@@ -19,10 +19,9 @@ using segment::Kind;
 using segment::kUnset;
 
 // The keys of an instance's groups begin with the one without labels.
-std::string GroupKey(const InstanceKey& instance, const Labels& labels = {}) {
+std::string GroupKey(const RankId& instance, const Labels& labels = {}) {
   ByteWriter key;
-  key.String(instance.first);
-  key.U32(static_cast<uint32_t>(instance.second));
+  key(instance);
   for (const auto& [name, value] : labels) {
     key.String(name);
     key.String(value);
@@ -35,8 +34,6 @@ std::chrono::system_clock::time_point UnixTime(uint64_t unix_ns) {
   return system_clock::time_point(
       std::chrono::duration_cast<system_clock::duration>(std::chrono::nanoseconds(static_cast<int64_t>(unix_ns))));
 }
-
-InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role, identity.replica}; }
 
 void AddDropped(RetiredGroup& to, std::span<const uint64_t> dropped) {
   for (size_t reason = 0; reason < dropped.size(); ++reason) to.dropped()[reason] += dropped[reason];
@@ -51,18 +48,18 @@ bool LabelsFit(std::span<const std::byte> records, const SegmentSeriesRecord& re
 }  // namespace
 
 RetiredGroup& RetiredProcesses::FindOrAddGroup(const SegmentIdentity& identity) {
-  const auto [found, added] = by_key_.try_emplace(GroupKey(InstanceOf(identity), identity.labels));
+  const auto [found, added] = by_key_.try_emplace(GroupKey(identity.rank(), identity.labels));
   if (added) found->second = groups_.emplace(groups_.end(), identity, next_number_++);
   return *found->second;
 }
 
-std::map<std::string, std::list<RetiredGroup>::iterator>::iterator RetiredProcesses::AnyGroup(const InstanceKey& instance) {
+std::map<std::string, std::list<RetiredGroup>::iterator>::iterator RetiredProcesses::AnyGroup(const RankId& instance) {
   const std::string key = GroupKey(instance);
   const auto found = by_key_.lower_bound(key);
   return found != by_key_.end() && found->first.starts_with(key) ? found : by_key_.end();
 }
 
-bool RetiredProcesses::MayAdd(const InstanceKey& instance) {
+bool RetiredProcesses::MayAdd(const RankId& instance) {
   return series_of_[instance] < options_.limits.series_of_instance && series_ < options_.limits.series &&
          bytes_ < ForeignShare::Limit() / 2;
 }
@@ -74,7 +71,7 @@ void RetiredProcesses::CountSeries(const CollectTime& now) {
   bytes_ = 0;
   for (const RetiredGroup& group : groups_) {
     bytes_ += group.bytes();
-    const InstanceKey instance = InstanceOf(group.identity());
+    const RankId instance = group.identity().rank();
     series_of_[instance] += group.series_count();
     series_ += IsShown(instance, now) ? group.series_count() : 0;
   }
@@ -83,7 +80,7 @@ void RetiredProcesses::CountSeries(const CollectTime& now) {
 RetiredProcesses::FoldOutcome RetiredProcesses::Fold(const Measurements& ended, LastProcess process, const CollectTime& now,
                                                      std::string_view exit) {
   if (counted_at_ != now.steady) CountSeries(now);
-  const InstanceKey instance = InstanceOf(*ended.identity);
+  const RankId instance = ended.identity->rank();
   if (instances_.contains(instance) && !IsShown(instance, now)) series_ += series_of_[instance];  // it is exposed again
   // An instance has a group at least, for its dropped counts.
   const bool known = by_key_.contains(GroupKey(instance, ended.identity->labels));
@@ -98,7 +95,7 @@ RetiredProcesses::FoldOutcome RetiredProcesses::Fold(const Measurements& ended, 
 void RetiredProcesses::RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now,
                                   const FoldOutcome& outcome, std::string_view exit) {
   const std::set<uint32_t> left_out(outcome.left_out.begin(), outcome.left_out.end());
-  const bool group = outcome.group || AnyGroup(InstanceOf(*ended.identity)) == by_key_.end();
+  const bool group = outcome.group || AnyGroup(ended.identity->rank()) == by_key_.end();
   FoldAll(ended, process, exit, now, group, [&](size_t number) {
     return left_out.contains(static_cast<uint32_t>(number)) ? Admission::kLeaveOut : Admission::kAdd;
   });
@@ -107,7 +104,7 @@ void RetiredProcesses::RepeatFold(const Measurements& ended, LastProcess process
 template <class Admit>
 RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ended, LastProcess process, std::string_view exit,
                                                         const CollectTime& now, bool has_group, Admit admit) {
-  const InstanceKey instance = InstanceOf(*ended.identity);
+  const RankId instance = ended.identity->rank();
   MarkSeen(instance, now);
   FoldOutcome outcome{.group = has_group};
   if (has_group) {
@@ -129,19 +126,16 @@ RetiredProcesses::FoldOutcome RetiredProcesses::FoldAll(const Measurements& ende
   return outcome;
 }
 
-const RetiredInstance* RetiredProcesses::SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process,
-                                                 std::string_view exit) {
-  const auto found = instances_.find(instance);
+const RetiredInstance* RetiredProcesses::SetExit(const ProcessPlace& place, const ProcessId& process, std::string_view exit) {
+  const auto found = instances_.find(place.rank);
   if (found == instances_.end()) return nullptr;
   RetiredInstance& of = found->second;
   const auto unknown = of.exits.find(std::string(kUnknownEnd));
   if (unknown == of.exits.end()) return nullptr;
   if (--unknown->second == 0) of.exits.erase(unknown);
   ++of.exits[std::string(exit)];
-  const auto last = of.last_ends.find(ordinal);
-  const bool is_last = last != of.last_ends.end() && last->second.process.pid == process.pid &&
-                       last->second.process.start_ticks == process.start_ticks;
-  if (is_last) last->second.exit = exit;
+  const auto last = of.last_ends.find(place.ordinal);
+  if (last != of.last_ends.end() && last->second.process.id == process) last->second.exit = exit;
   return &of;
 }
 
@@ -180,7 +174,7 @@ bool RetiredProcesses::FoldSeries(RetiredGroup& group, uint32_t family, const Me
   group.SetRemoved(to, from.record.removed);
   series_ += group.series_count() - before;
   bytes_ += group.bytes() - bytes_before;
-  series_of_[InstanceOf(*ended.identity)] += group.series_count() - before;
+  series_of_[ended.identity->rank()] += group.series_count() - before;
   if (HasGauge(kind) && !from.record.removed) FoldGauge(group, to, ended, number, now);
   if (kind == Kind::kGauge) return true;
   uint64_t* cells = group.Cells(to);
@@ -210,7 +204,7 @@ void RetiredProcesses::FoldGauge(RetiredGroup& group, size_t series, const Measu
                       {.ended_tick = now.tick, .changed_tick = ended.changed_at[from], .birth_unix_ns = ended.birth_unix_ns});
 }
 
-void RetiredProcesses::MarkSeen(const InstanceKey& instance, const CollectTime& now) {
+void RetiredProcesses::MarkSeen(const RankId& instance, const CollectTime& now) {
   RetiredInstance& known = instances_[instance];
   known.last_seen = now.steady;
   known.last_seen_wall = now.wall;
@@ -224,30 +218,30 @@ void RetiredProcesses::SetLiving(LivingJob living, const CollectTime& now) {
     over_since_ = now.steady;
 }
 
-bool RetiredProcesses::IsShown(const InstanceKey& instance, const CollectTime& now) const {
+bool RetiredProcesses::IsShown(const RankId& instance, const CollectTime& now) const {
   const auto found = instances_.find(instance);
   return !options_.hide_ended || found == instances_.end() || ExpiryTime(now) < found->second.last_seen + options_.gauge_ttl ||
          missed_.contains(instance);
 }
 
-const LastEnd* RetiredProcesses::LastEndOf(const InstanceKey& instance, uint32_t ordinal) const {
-  const auto found = instances_.find(instance);
+const LastEnd* RetiredProcesses::LastEndOf(const ProcessPlace& place) const {
+  const auto found = instances_.find(place.rank);
   if (found == instances_.end()) return nullptr;
-  const auto last = found->second.last_ends.find(ordinal);
+  const auto last = found->second.last_ends.find(place.ordinal);
   return last == found->second.last_ends.end() ? nullptr : &last->second;
 }
 
-bool RetiredProcesses::HasDied(const InstanceKey& instance, uint32_t ordinal) const {
-  if (ordinal != 0 || living_.is_over) return false;
-  const LastEnd* const last = LastEndOf(instance, ordinal);
+bool RetiredProcesses::HasDied(const ProcessPlace& place) const {
+  if (place.ordinal != 0 || living_.is_over) return false;
+  const LastEnd* const last = LastEndOf(place);
   if (last == nullptr || IsCleanExit(last->exit)) return false;
   if (living_.interrupted_at && last->ended >= *living_.interrupted_at) return false;
   // One that lived when this agent was there runs beside the command, even if it has begun before it.
-  const bool lived_here = began_at_ && instances_.at(instance).last_seen > *began_at_;
-  const bool is_of_former_attempt =
-      living_.began_ticks && !lived_here && (last->born < living_.booted || last->process.start_ticks < *living_.began_ticks);
+  const bool lived_here = began_at_ && instances_.at(place.rank).last_seen > *began_at_;
+  const bool is_of_former_attempt = living_.began_ticks && !lived_here &&
+                                    (last->born < living_.booted || last->process.id.start_ticks < *living_.began_ticks);
   if (is_of_former_attempt) return false;
-  const auto restarted = restart_counts_.find(instance.first);
+  const auto restarted = restart_counts_.find(place.rank.role);
   return restarted == restart_counts_.end() || restarted->second <= last->process.restart_count;
 }
 
@@ -255,28 +249,18 @@ void RetiredProcesses::FindMissed() {
   if (living_.is_over) return;  // those that were missed at the end stay exposed
   restart_counts_ = living_.restart_counts;
   for (const auto& [key, instance] : instances_) {
-    const LastEnd* const first = LastEndOf(key, 0);
+    const LastEnd* const first = LastEndOf({key, 0});
     if (first == nullptr) continue;
-    uint32_t& highest = restart_counts_[key.first];
+    uint32_t& highest = restart_counts_[key.role];
     highest = std::max(highest, first->process.restart_count);
   }
-  std::vector<std::pair<std::chrono::steady_clock::time_point, InstanceKey>> missed;
+  std::vector<std::pair<std::chrono::steady_clock::time_point, RankId>> missed;
   for (const auto& [key, instance] : instances_)
-    if (!living_.instances.contains(key) && HasDied(key, 0)) missed.emplace_back(instance.last_seen, key);
+    if (!living_.instances.contains(key) && HasDied({key, 0})) missed.emplace_back(instance.last_seen, key);
   std::ranges::sort(missed, std::ranges::greater());
   if (missed.size() > kMaxMissed) missed.resize(kMaxMissed);
   missed_.clear();
   for (auto& [last_seen, key] : missed) missed_.insert(std::move(key));
-}
-
-std::string RetiredProcesses::LastExit(const InstanceKey& instance, uint32_t ordinal) const {
-  const LastEnd* const last = LastEndOf(instance, ordinal);
-  return last == nullptr ? "" : last->exit;
-}
-
-uint64_t RetiredProcesses::EndedCount(const InstanceKey& instance, uint32_t ordinal) const {
-  const LastEnd* const last = LastEndOf(instance, ordinal);
-  return last == nullptr ? 0 : last->process.ended;
 }
 
 std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {
@@ -287,7 +271,7 @@ std::vector<Measurements> RetiredProcesses::Inputs(const CollectTime& now) {
   ForgetEndedInstances(now);
   std::vector<Measurements> inputs;
   for (const RetiredGroup& group : groups_)
-    if (IsShown(InstanceOf(group.identity()), now)) inputs.push_back(group.Input());
+    if (IsShown(group.identity().rank(), now)) inputs.push_back(group.Input());
   return inputs;
 }
 
@@ -296,7 +280,7 @@ void RetiredProcesses::RemoveEmptyGroups() {
   for (auto group = groups_.begin(); group != groups_.end();) {
     const auto next = std::next(group);
     if (group->series_count() == 0) {
-      const InstanceKey instance = InstanceOf(group->identity());
+      const RankId instance = group->identity().rank();
       const auto own = by_key_.extract(GroupKey(instance, group->identity().labels));
       if (const auto other = AnyGroup(instance); other != by_key_.end()) {
         AddDropped(*other->second, group->values().dropped);
@@ -314,7 +298,7 @@ void RetiredProcesses::ForgetEndedInstances(const CollectTime& now) {
   if (!began_at_) began_at_ = now.steady;
   if (now.steady < *began_at_ + options_.gauge_ttl) return;
   size_t hidden = 0;
-  std::vector<std::pair<std::chrono::steady_clock::time_point, InstanceKey>> ended;
+  std::vector<std::pair<std::chrono::steady_clock::time_point, RankId>> ended;
   for (const auto& [instance, state] : instances_) {
     if (state.last_seen == now.steady) continue;
     ended.emplace_back(state.last_seen, instance);
@@ -334,7 +318,7 @@ void RetiredProcesses::ForgetEndedInstances(const CollectTime& now) {
   }
 }
 
-void RetiredProcesses::ForgetInstance(const InstanceKey& instance) {
+void RetiredProcesses::ForgetInstance(const RankId& instance) {
   series_of_.erase(instance);
   for (auto group = AnyGroup(instance); group != by_key_.end(); group = AnyGroup(instance)) {
     bytes_ -= group->second->bytes();

@@ -36,6 +36,7 @@
 #include "ledger/retired_group.h"
 #include "merge/exact_sum.h"
 #include "model/exit_reason.h"
+#include "model/process_id.h"
 #include "segment/measurements.h"
 
 namespace persia::agent {
@@ -47,15 +48,10 @@ struct CollectTime {
   std::chrono::system_clock::time_point wall{};
 };
 
-// Role and replica. The processes of an instance are merged.
-using InstanceKey = std::pair<std::string, int32_t>;
-
 // Of the processes with one ordinal, the one that ended last, and how many have ended.
 struct LastProcess {
   uint64_t ended = 0;
-  uint32_t pid = 0;
-  uint64_t pid_namespace = 0;
-  uint64_t start_ticks = 0;
+  ProcessId id = {};
   uint32_t restart_count = 0;
   std::chrono::system_clock::time_point last_change{};
 };
@@ -87,7 +83,7 @@ struct LivingJob {
   std::chrono::system_clock::time_point booted = {};
   // Since when the job is asked to end; none: it is not. Processes that end then are not missed.
   std::optional<std::chrono::system_clock::time_point> interrupted_at = {};
-  std::set<InstanceKey> instances = {};  // with a living process
+  std::set<RankId> instances = {};  // with a living process
   // The highest restart count of the living processes, by role. A launcher that restarts a worker group gives each process a
   // higher one.
   std::map<std::string, uint32_t> restart_counts = {};
@@ -124,27 +120,24 @@ class RetiredProcesses {
   void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now, const FoldOutcome& outcome,
                   std::string_view exit = kUnknownEnd);
   // How a process ended that was folded with kUnknownEnd. Null: its instance was forgotten.
-  const RetiredInstance* SetExit(const InstanceKey& instance, uint32_t ordinal, const LastProcess& process,
-                                 std::string_view exit);
+  const RetiredInstance* SetExit(const ProcessPlace& place, const ProcessId& process, std::string_view exit);
   // Of this tick; before Fold and Inputs.
   void SetLiving(LivingJob living, const CollectTime& now);
   // A process of the instance is alive.
-  void MarkSeen(const InstanceKey& instance, const CollectTime& now);
+  void MarkSeen(const RankId& instance, const CollectTime& now);
 
   // The groups of the exposed instances. Valid until the next change. Removes expired values; to be called once a tick, after
   // the living instances were marked.
   [[nodiscard]] std::vector<Measurements> Inputs(const CollectTime& now);
-  [[nodiscard]] const std::map<InstanceKey, RetiredInstance>& instances() const { return instances_; }
-  [[nodiscard]] bool IsShown(const InstanceKey& instance, const CollectTime& now) const;
-  // Whether the last process with this ordinal died, and is missed. Only events end that: a replacement, the end of the
+  [[nodiscard]] const std::map<RankId, RetiredInstance>& instances() const { return instances_; }
+  [[nodiscard]] bool IsShown(const RankId& instance, const CollectTime& now) const;
+  // Whether the last process in this place died, and is missed. Only events end that: a replacement, the end of the
   // command, a launcher that has restarted the job's other processes without it. Only the first process of an instance is
-  // missed: others, such as data loaders, come and go with it. REQUIRES: Inputs was called in this tick, and none with this
-  // ordinal is alive.
-  [[nodiscard]] bool HasDied(const InstanceKey& instance, uint32_t ordinal) const;
-  // How the last process with this ordinal ended; empty if none has.
-  [[nodiscard]] std::string LastExit(const InstanceKey& instance, uint32_t ordinal) const;
-  // How many processes with this ordinal have ended.
-  [[nodiscard]] uint64_t EndedCount(const InstanceKey& instance, uint32_t ordinal) const;
+  // missed: others, such as data loaders, come and go with it. REQUIRES: Inputs was called in this tick, and none in this
+  // place is alive.
+  [[nodiscard]] bool HasDied(const ProcessPlace& place) const;
+  // Of the process in this place that ended last. Null: none has.
+  [[nodiscard]] const LastEnd* LastEndOf(const ProcessPlace& place) const;
   // How many processes were folded.
   [[nodiscard]] uint64_t processes() const { return processes_; }
   // About the memory of all groups (retired_group.h).
@@ -157,11 +150,11 @@ class RetiredProcesses {
   // For the codec.
   [[nodiscard]] const std::list<RetiredGroup>& groups() const { return groups_; }
   RetiredGroup& FindOrAddGroup(const SegmentIdentity& identity);
-  void Restore(const InstanceKey& key, RetiredInstance instance) { instances_[key] = std::move(instance); }
+  void Restore(const RankId& key, RetiredInstance instance) { instances_[key] = std::move(instance); }
   // Drops the sums of an instance.
-  void ForgetInstance(const InstanceKey& instance);
+  void ForgetInstance(const RankId& instance);
   // The instances that Inputs has dropped since the last call.
-  [[nodiscard]] std::vector<InstanceKey> TakeForgotten() { return std::exchange(forgotten_, {}); }
+  [[nodiscard]] std::vector<RankId> TakeForgotten() { return std::exchange(forgotten_, {}); }
   void RestoreCount(uint64_t processes) { processes_ = processes; }
 
  private:
@@ -175,11 +168,9 @@ class RetiredProcesses {
   template <class Admit>
   std::vector<uint32_t> FoldAllSeries(RetiredGroup& group, const Measurements& ended, const CollectTime& now, Admit admit);
   // Whether the limits allow one more series of the instance.
-  [[nodiscard]] bool MayAdd(const InstanceKey& instance);
-  // Of the process with this ordinal that ended last. Null: none has.
-  [[nodiscard]] const LastEnd* LastEndOf(const InstanceKey& instance, uint32_t ordinal) const;
+  [[nodiscard]] bool MayAdd(const RankId& instance);
   // Some group of the instance, or the end.
-  [[nodiscard]] std::map<std::string, std::list<RetiredGroup>::iterator>::iterator AnyGroup(const InstanceKey& instance);
+  [[nodiscard]] std::map<std::string, std::list<RetiredGroup>::iterator>::iterator AnyGroup(const RankId& instance);
   void CountSeries(const CollectTime& now);
   // The time by which values and instances expire. It stands still once the job is over.
   [[nodiscard]] std::chrono::steady_clock::time_point ExpiryTime(const CollectTime& now) const {
@@ -198,18 +189,18 @@ class RetiredProcesses {
   std::optional<std::chrono::steady_clock::time_point> over_since_;
   // The highest restart count of the first processes of each role's instances, living or ended.
   std::map<std::string, uint32_t> restart_counts_;
-  std::set<InstanceKey> missed_;    // with a process that has died and is missed; at most kMaxMissed
+  std::set<RankId> missed_;         // with a process that has died and is missed; at most kMaxMissed
   std::list<RetiredGroup> groups_;  // a list: the result of Inputs() points into them
   std::map<std::string, std::list<RetiredGroup>::iterator> by_key_;
   size_t next_number_ = 0;  // of a group
-  std::map<InstanceKey, RetiredInstance> instances_;
+  std::map<RankId, RetiredInstance> instances_;
   uint64_t processes_ = 0;
-  std::map<InstanceKey, size_t> series_of_;
+  std::map<RankId, size_t> series_of_;
   size_t series_ = 0;   // of the exposed instances: hidden ones do not count against the limit
   uint64_t bytes_ = 0;  // of all groups
   std::optional<std::chrono::steady_clock::time_point> counted_at_;  // when series_ and series_of_ were counted
   uint64_t series_refused_ = 0;
-  std::vector<InstanceKey> forgotten_;
+  std::vector<RankId> forgotten_;
   std::optional<std::chrono::steady_clock::time_point> began_at_;  // the first call of Inputs
   // Members only to reuse their memory.
   std::vector<double> terms_;

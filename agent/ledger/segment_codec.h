@@ -40,7 +40,7 @@ void Fields(Archive& archive, FamilyAge& age) {
 
 template <class Archive>
 void Fields(Archive& archive, LastProcess& process) {
-  archive(process.ended, process.pid, process.pid_namespace, process.start_ticks, process.restart_count, process.last_change);
+  archive(process.ended, process.id, process.restart_count, process.last_change);
 }
 
 }  // namespace persia::agent

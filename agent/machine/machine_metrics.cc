@@ -35,10 +35,6 @@ constexpr Detail kDetails[] = {
      &WorkerDetail::swapped_bytes},
 };
 
-WatchedProcess Watched(const WorkerProcess& process) {
-  return {.pid = process.pid, .start_ticks = process.start_ticks, .pid_namespace = process.pid_namespace};
-}
-
 }  // namespace
 
 void MachineMetrics::Use(bool enabled, std::chrono::milliseconds interval) {
@@ -51,12 +47,12 @@ void MachineMetrics::Use(bool enabled, std::chrono::milliseconds interval) {
     reader_->SetInterval(interval_);
 }
 
-std::shared_ptr<const Snapshot> MachineMetrics::Collect(std::span<const WorkerProcess> processes) {
+std::shared_ptr<const Snapshot> MachineMetrics::Collect(std::span<const Process> processes) {
   std::shared_ptr<const MachineResult> result;
   if (reader_ != nullptr) {
-    std::vector<WatchedProcess> alive;
-    for (const WorkerProcess& process : processes)
-      if (process.alive) alive.push_back(Watched(process));
+    std::vector<ProcessId> alive;
+    for (const Process& process : processes)
+      if (process.alive) alive.push_back(process.id);
     reader_->Watch(std::move(alive));
     result = reader_->Newest();
   }
@@ -66,15 +62,15 @@ std::shared_ptr<const Snapshot> MachineMetrics::Collect(std::span<const WorkerPr
     ReportAbsent(*result);
     rows_.On(options_.identity);
     for (const MachineReading::Series& series : result->series) rows_.Add(*series.family, series.value, series.labels);
-    for (const WorkerProcess& process : processes) {
-      const auto found = process.alive ? result->workers.find(Watched(process)) : result->workers.end();
+    for (const Process& process : processes) {
+      const auto found = process.alive ? result->workers.find(process.id) : result->workers.end();
       if (found != result->workers.end()) AddWorker(process, found->second);
     }
   }
   return rows_.Take();
 }
 
-void MachineMetrics::AddWorker(const WorkerProcess& process, const WorkerDetail& details) {
+void MachineMetrics::AddWorker(const Process& process, const WorkerDetail& details) {
   rows_.On(process.identity);
   const std::string number = std::to_string(process.ordinal);
   for (const Detail& detail : kDetails) {

@@ -19,8 +19,8 @@
 
 #include "machine/machine_reader.h"
 #include "machine/machine_sources.h"
+#include "model/process.h"
 #include "model/rows.h"
-#include "model/worker_process.h"
 
 namespace persia::agent {
 
@@ -38,10 +38,10 @@ class MachineMetrics {
   void Use(bool enabled, std::chrono::milliseconds interval);
   // The newest values, without waiting. Values that are older than three intervals and 15 s are left out. `processes`: each
   // identity and ordinal once.
-  std::shared_ptr<const Snapshot> Collect(std::span<const WorkerProcess> processes);
+  std::shared_ptr<const Snapshot> Collect(std::span<const Process> processes);
 
  private:
-  void AddWorker(const WorkerProcess& process, const WorkerDetail& details);
+  void AddWorker(const Process& process, const WorkerDetail& details);
   void ReportAbsent(const MachineResult& result);
 
   const Options options_;

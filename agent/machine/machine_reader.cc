@@ -28,7 +28,7 @@ MachineReader::~MachineReader() {
   thread_.Await(kShutdownPatience);
 }
 
-void MachineReader::Watch(std::vector<WatchedProcess> processes) {
+void MachineReader::Watch(std::vector<ProcessId> processes) {
   const MutexLock lock(shared_->mutex);
   if (processes == shared_->processes) return;
   shared_->processes = std::move(processes);
@@ -47,7 +47,7 @@ std::shared_ptr<const MachineResult> MachineReader::Newest() const {
 }
 
 // The processes of the next reading; none: the end.
-std::optional<std::vector<WatchedProcess>> MachineReader::Await(Shared& shared, TimePoint last) {
+std::optional<std::vector<ProcessId>> MachineReader::Await(Shared& shared, TimePoint last) {
   const MutexLock lock(shared.mutex);
   while (!shared.stopping && !shared.wanted) {
     const TimePoint due = last + shared.interval;
@@ -70,7 +70,7 @@ void MachineReader::Run(Shared& shared, const Read& read) {
 
 MachineReader::Read ReadOf(MachineSources::Options options) {
   return [sources = std::make_shared<MachineSources>(std::move(options))](
-             std::span<const WatchedProcess> processes, MachineReader::TimePoint now) { return sources->Read(processes, now); };
+             std::span<const ProcessId> processes, MachineReader::TimePoint now) { return sources->Read(processes, now); };
 }
 
 }  // namespace persia::agent

@@ -26,7 +26,7 @@ class MachineReader {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
   // One reading. It is called in the thread alone, and destroyed with it.
-  using Read = std::function<MachineResult(std::span<const WatchedProcess> processes, TimePoint now)>;
+  using Read = std::function<MachineResult(std::span<const ProcessId> processes, TimePoint now)>;
 
   // The first reading is immediate.
   MachineReader(Read read, std::chrono::milliseconds interval);
@@ -35,7 +35,7 @@ class MachineReader {
   MachineReader& operator=(const MachineReader&) = delete;
 
   // The workers that run. If one is new, the next reading is immediate.
-  void Watch(std::vector<WatchedProcess> processes);
+  void Watch(std::vector<ProcessId> processes);
   void SetInterval(std::chrono::milliseconds interval);
   // Null before the first one.
   [[nodiscard]] std::shared_ptr<const MachineResult> Newest() const;
@@ -47,11 +47,11 @@ class MachineReader {
     bool stopping PERSIA_GUARDED_BY(mutex) = false;
     bool wanted PERSIA_GUARDED_BY(mutex) = false;
     std::chrono::milliseconds interval PERSIA_GUARDED_BY(mutex){0};
-    std::vector<WatchedProcess> processes PERSIA_GUARDED_BY(mutex);
+    std::vector<ProcessId> processes PERSIA_GUARDED_BY(mutex);
     std::shared_ptr<const MachineResult> newest PERSIA_GUARDED_BY(mutex);
   };
 
-  static std::optional<std::vector<WatchedProcess>> Await(Shared& shared, TimePoint last);
+  static std::optional<std::vector<ProcessId>> Await(Shared& shared, TimePoint last);
   static void Run(Shared& shared, const Read& read);
 
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();

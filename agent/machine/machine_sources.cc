@@ -33,7 +33,7 @@ MachineSources::MachineSources(Options options)
       state_("state", options_.statvfs),
       working_directory_("working_directory", options_.statvfs) {}
 
-MachineResult MachineSources::Read(std::span<const WatchedProcess> processes, TimePoint now) {
+MachineResult MachineSources::Read(std::span<const ProcessId> processes, TimePoint now) {
   Follow(processes);
   MachineReading reading;
   ReadCgroup(files_, subject_.cgroup, reading);
@@ -41,7 +41,7 @@ MachineResult MachineSources::Read(std::span<const WatchedProcess> processes, Ti
   if (!subject_.network.empty()) ReadNetwork(files_, subject_.network, reading);
   ReadInfiniband(files_, reading);
   ReadFilesystems(now, reading);
-  const auto is_new = [&](const WatchedProcess& process) {
+  const auto is_new = [&](const ProcessId& process) {
     return std::ranges::find(details_of_, process) == details_of_.end();  // also of those that /proc does not have
   };
   if (!details_read_ || now - *details_read_ >= options_.worker_interval || std::ranges::any_of(processes, is_new)) {
@@ -59,8 +59,8 @@ MachineResult MachineSources::Read(std::span<const WatchedProcess> processes, Ti
   return result;
 }
 
-void MachineSources::Follow(std::span<const WatchedProcess> processes) {
-  const auto is_there = [&](const WatchedProcess& process) { return proc_.StatOf(process).has_value(); };
+void MachineSources::Follow(std::span<const ProcessId> processes) {
+  const auto is_there = [&](const ProcessId& process) { return proc_.StatOf(process).has_value(); };
   // The same worker again: it may have been moved to another cgroup.
   if (subject_.worker && std::ranges::find(processes, *subject_.worker) != processes.end() && is_there(*subject_.worker))
     return FollowWorker(*subject_.worker);
@@ -78,7 +78,7 @@ void MachineSources::Follow(std::span<const WatchedProcess> processes) {
     if (path->starts_with(proc)) path->clear();
 }
 
-void MachineSources::FollowWorker(const WatchedProcess& worker) {
+void MachineSources::FollowWorker(const ProcessId& worker) {
   const std::string pid = std::to_string(worker.pid);
   const bool shares_mounts = SharesNamespace(pid, "mnt");
   std::string membership(proc_.Read(pid, "/cgroup"));

@@ -42,13 +42,13 @@ class MachineSources {
 
   explicit MachineSources(Options options);
 
-  MachineResult Read(std::span<const WatchedProcess> processes, TimePoint now);
+  MachineResult Read(std::span<const ProcessId> processes, TimePoint now);
 
  private:
   // The process whose values are those of the job, and where they are read.
   struct Subject {
-    std::optional<WatchedProcess> worker;  // none: the agent
-    std::string membership = {};           // its /proc/<pid>/cgroup
+    std::optional<ProcessId> worker;  // none: the agent
+    std::string membership = {};      // its /proc/<pid>/cgroup
     CgroupPaths cgroup;
     // Empty: not known any more.
     std::string network = "self";  // a process in the network namespace
@@ -56,8 +56,8 @@ class MachineSources {
     std::string working_directory;
   };
 
-  void Follow(std::span<const WatchedProcess> processes);
-  void FollowWorker(const WatchedProcess& worker);
+  void Follow(std::span<const ProcessId> processes);
+  void FollowWorker(const ProcessId& worker);
   bool SharesNamespace(const std::string& pid, std::string_view kind);
   void ReadFilesystems(TimePoint now, MachineReading& reading);
 
@@ -70,7 +70,7 @@ class MachineSources {
   FilesystemProbe state_;
   FilesystemProbe working_directory_;
   std::optional<TimePoint> details_read_;
-  std::vector<WatchedProcess> details_of_;  // the processes of that reading
+  std::vector<ProcessId> details_of_;  // the processes of that reading
 };
 
 }  // namespace persia::agent

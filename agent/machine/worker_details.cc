@@ -21,9 +21,9 @@ std::optional<uint64_t> Bytes(std::optional<uint64_t> kibibytes) {
 
 }  // namespace
 
-void WorkerDetails::Read(std::span<const WatchedProcess> processes, TimePoint now) {
+void WorkerDetails::Read(std::span<const ProcessId> processes, TimePoint now) {
   Values values;
-  for (const WatchedProcess& process : processes) {
+  for (const ProcessId& process : processes) {
     const std::string pid = std::to_string(process.pid);
     WorkerDetail detail;
     const auto former = values_.find(process);
@@ -40,13 +40,13 @@ void WorkerDetails::Read(std::span<const WatchedProcess> processes, TimePoint no
   ReadMemory(processes, now);
 }
 
-void WorkerDetails::ReadMemory(std::span<const WatchedProcess> processes, TimePoint now) {
+void WorkerDetails::ReadMemory(std::span<const ProcessId> processes, TimePoint now) {
   using Budget = std::chrono::duration<double>;
   if (last_read_) memory_budget_ = std::min<Budget>(memory_budget_ + kMemoryShare * Budget(now - *last_read_), kMaxBudget);
   last_read_ = now;
   std::erase_if(memory_read_, [&](const auto& read) { return !values_.contains(read.first); });
-  std::vector<std::pair<TimePoint, WatchedProcess>> due;
-  for (const WatchedProcess& process : processes) {
+  std::vector<std::pair<TimePoint, ProcessId>> due;
+  for (const ProcessId& process : processes) {
     const auto read = memory_read_.find(process);
     if (!values_.contains(process)) continue;
     if (read == memory_read_.end())

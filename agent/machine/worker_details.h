@@ -7,7 +7,6 @@
 #pragma once
 
 #include <chrono>
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,17 +16,9 @@
 #include <utility>
 
 #include "kernel/proc_reader.h"
+#include "model/process_id.h"
 
 namespace persia::agent {
-
-// A worker process, as its segment names it.
-struct WatchedProcess {
-  uint32_t pid = 0;
-  uint64_t start_ticks = 0;
-  uint64_t pid_namespace = 0;
-
-  friend auto operator<=>(const WatchedProcess&, const WatchedProcess&) = default;
-};
 
 struct WorkerDetail {
   std::optional<uint64_t> proportional_bytes;
@@ -40,7 +31,7 @@ struct WorkerDetail {
 class WorkerDetails {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
-  using Values = std::map<WatchedProcess, WorkerDetail>;
+  using Values = std::map<ProcessId, WorkerDetail>;
 
   static constexpr std::chrono::seconds kMemoryInterval{60};
   static constexpr double kMemoryShare = 0.01;
@@ -50,16 +41,16 @@ class WorkerDetails {
       : proc_(proc), clock_(std::move(clock)) {}
 
   // Reads the values of these processes; forgets all others. Processes that /proc does not have are left out.
-  void Read(std::span<const WatchedProcess> processes, TimePoint now);
+  void Read(std::span<const ProcessId> processes, TimePoint now);
   [[nodiscard]] const Values& values() const { return values_; }
 
  private:
-  void ReadMemory(std::span<const WatchedProcess> processes, TimePoint now);
+  void ReadMemory(std::span<const ProcessId> processes, TimePoint now);
 
   ProcReader& proc_;
   const std::function<TimePoint()> clock_;
   Values values_;
-  std::map<WatchedProcess, TimePoint> memory_read_;
+  std::map<ProcessId, TimePoint> memory_read_;
   std::optional<TimePoint> last_read_;
   std::chrono::duration<double> memory_budget_{0.1};  // below 0: spent in advance
 };

@@ -42,7 +42,7 @@ constexpr Rows::Family kRankSeconds{
 }  // namespace
 
 std::shared_ptr<const Snapshot> GoodputMetrics::Collect(
-    const GoodputReport& report, const std::function<std::optional<Identity>(const RankKey&)>& identity_of) {
+    const GoodputReport& report, const std::function<std::optional<Identity>(const RankId&)>& identity_of) {
   // A rank that marks no phases has only the buckets that need none.
   const auto add_buckets = [this](const Rows::Family& family, const GoodputReport::Rank& rank, bool marks) {
     for (const Bucket bucket : marks ? std::span<const Bucket>(kAllBuckets) : std::span<const Bucket>(kWithoutMarks))

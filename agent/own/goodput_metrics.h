@@ -2,7 +2,7 @@
 // `persia_goodput_*` on the agent's.
 //
 //   GoodputMetrics metrics(agent_identity);
-//   metrics.Collect(*goodput.report(), [](const RankKey& rank) { ... its identity, if it is exposed ... });
+//   metrics.Collect(*goodput.report(), [](const RankId& rank) { ... its identity, if it is exposed ... });
 //
 // Thread safety: the collector thread alone.
 #pragma once
@@ -24,7 +24,7 @@ class GoodputMetrics {
   // `identity_of`: none for a rank that is not exposed; it counts in the job's totals. Snapshots have the same layout object as
   // long as the ranks are the same.
   std::shared_ptr<const Snapshot> Collect(const GoodputReport& report,
-                                          const std::function<std::optional<Identity>(const RankKey&)>& identity_of);
+                                          const std::function<std::optional<Identity>(const RankId&)>& identity_of);
 
  private:
   const Identity agent_;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/process_id.h"
 #include "segment/segment_reader.h"
 #include "segment/segment_records.h"
 
@@ -70,6 +71,7 @@ struct Measurements {
     const auto after = std::ranges::upper_bound(later_series, series_index, {}, &LaterSeries::first);
     return after == later_series.begin() ? birth_unix_ns : std::max(birth_unix_ns, std::prev(after)->unix_ns);
   }
+  [[nodiscard]] ProcessPlace place() const { return {identity->rank(), ordinal}; }
   [[nodiscard]] uint32_t OrdinalOf(size_t series_index) const { return ordinals.empty() ? ordinal : ordinals[series_index]; }
 };
 

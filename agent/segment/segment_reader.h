@@ -23,6 +23,7 @@
 
 #include "base/foreign_memory.h"
 #include "model/job_event.h"
+#include "model/process_id.h"
 #include "segment/event_ring.h"
 #include "segment/phase_clocks.h"
 #include "segment/segment_file.h"
@@ -103,6 +104,8 @@ class SegmentReader {
 
   // Only the fixed part of the header, which does not change.
   [[nodiscard]] const persia::metrics::segment::Header& header() const { return *header_; }
+  // The writing process.
+  [[nodiscard]] ProcessId process() const { return {header().pid, header().start_ticks, header().pid_namespace}; }
   // The segment's random id, as 32 hexadecimal digits.
   [[nodiscard]] const std::string& id() const { return id_; }
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/process_id.h"
 #include "model/snapshot.h"
 #include "segment_format.h"
 
@@ -32,6 +33,7 @@ struct SegmentIdentity {
   uint32_t restart_count = 0;
   Labels labels = {};  // sorted by name, no name twice
 
+  [[nodiscard]] RankId rank() const { return {role, replica}; }
   friend bool operator==(const SegmentIdentity&, const SegmentIdentity&) = default;
 };
 

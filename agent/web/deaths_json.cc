@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "health/deaths.h"
 #include "health/phrases.h"
 
 namespace persia::agent {
@@ -12,24 +13,27 @@ namespace {
 
 Json OrNull(const std::optional<uint64_t>& value) { return value ? Json(*value) : Json(); }
 
-int64_t Milliseconds(Death::TimePoint time) {
+int64_t Milliseconds(ProcessEnd::TimePoint time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-Json DeathJson(const Death& death) {
-  const Circumstances& about = death.about;
-  return {{"role", death.role},
-          {"instance", death.instance},
-          {"process", death.process},
-          {"pid", death.pid},
-          {"cause", Name(death.cause)},
-          {"exit", death.exit},
-          {"text", ProcessName({death.role, death.instance, death.process}) + " died: " + SentenceOf(death)},
-          {"look_at", death.look_at},
-          {"phase", death.phase.empty() ? Json() : Json(death.phase)},
-          {"step", death.step ? Json(*death.step) : Json()},
-          {"began_ms", Milliseconds(death.began)},
-          {"ended_ms", Milliseconds(death.ended_at)},
+Json DeathJson(const Process& dead) {
+  const ProcessEnd& end = *dead.end;
+  const Circumstances& about = end.about;
+  const WorkerKey key = WorkerKeyOf(dead);
+  const auto& [role, instance, process] = key;
+  return {{"role", role},
+          {"instance", instance},
+          {"process", process},
+          {"pid", dead.id.pid},
+          {"cause", Name(end.death->cause)},
+          {"exit", end.exit},
+          {"text", ProcessName(key) + " died: " + SentenceOf(dead)},
+          {"look_at", end.death->look_at},
+          {"phase", dead.phase.empty() ? Json() : Json(dead.phase)},
+          {"step", dead.step ? Json(*dead.step) : Json()},
+          {"began_ms", static_cast<int64_t>(dead.birth_unix_ns) / 1'000'000},
+          {"ended_ms", Milliseconds(end.at)},
           {"resident_bytes", OrNull(about.resident)},
           {"resident_bytes_before", OrNull(about.resident_before)},
           {"memory_limit_bytes", OrNull(about.memory_limit)},
@@ -42,18 +46,18 @@ Json DeathJson(const Death& death) {
             {"cpu_seconds", OrNull(about.max_cpu_seconds)},
             {"address_space_bytes", OrNull(about.max_address_space)}}},
           {"full_filesystems", about.full_filesystems},
-          {"last_events", death.last_events},
+          {"last_events", end.last_events},
           {"stderr", about.stderr_lines},
-          {"stacks", death.stacks}};
+          {"stacks", about.stacks}};
 }
 
 }  // namespace
 
-Json DeathsJson(std::span<const Death> deaths, const std::optional<RunAttempt>& attempt) {
+Json DeathsJson(std::span<const Process> deaths, const std::optional<RunAttempt>& attempt) {
   Json json = Json::array();
-  for (const Death& death : deaths) {
-    json.push_back(DeathJson(death));
-    json.back()["earlier_attempt"] = attempt && death.ended_at < attempt->began;
+  for (const Process& dead : deaths) {
+    json.push_back(DeathJson(dead));
+    json.back()["earlier_attempt"] = attempt && dead.end->at < attempt->began;
   }
   return json;
 }

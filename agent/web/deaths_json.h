@@ -8,12 +8,12 @@
 #include <span>
 
 #include "base/json.h"
-#include "health/deaths.h"
+#include "model/process.h"
 #include "model/run_attempt.h"
 
 namespace persia::agent {
 
 // In the order in which they were found. `attempt`: the present one, if that is known.
-[[nodiscard]] Json DeathsJson(std::span<const Death> deaths, const std::optional<RunAttempt>& attempt);
+[[nodiscard]] Json DeathsJson(std::span<const Process> deaths, const std::optional<RunAttempt>& attempt);
 
 }  // namespace persia::agent

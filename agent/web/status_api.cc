@@ -1,9 +1,7 @@
 #include "web/status_api.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <string_view>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -22,7 +20,6 @@ using std::chrono::system_clock;
 
 // Push intervals without a successful push before the state of the job shows it.
 constexpr int kOutputPatience = 3;
-constexpr std::string_view kProcessPrefix = "persia_process_";
 
 int64_t UnixMs(system_clock::time_point time) {
   return std::chrono::duration_cast<milliseconds>(time.time_since_epoch()).count();
@@ -30,46 +27,9 @@ int64_t UnixMs(system_clock::time_point time) {
 
 double Seconds(std::chrono::duration<double> duration) { return duration.count(); }
 
-template <class AnyLabels>
-std::string LabelValue(const AnyLabels& labels, std::string_view name) {
-  const auto found = std::find_if(labels.begin(), labels.end(), [&](const auto& label) { return label.first == name; });
-  return found == labels.end() ? "" : std::string(found->second);
-}
-
-// The persia_process_* series of one worker.
-struct Worker {
-  std::map<std::string, double, std::less<>> values;  // by the family's name without the prefix
-  std::string last_exit;
-
-  // NaN: there is none.
-  [[nodiscard]] double Value(std::string_view name) const {
-    const auto found = values.find(name);
-    return found == values.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
-  }
-  [[nodiscard]] Json Integer(std::string_view name, double scale = 1) const {
-    const double value = Value(name) * scale;
-    return std::isnan(value) ? Json() : Json(static_cast<int64_t>(value));
-  }
-};
-
-std::map<WorkerKey, Worker> WorkersIn(const Snapshot& snapshot) {
-  std::map<WorkerKey, Worker> workers;
-  for (const FamilyLayout& family : snapshot.layout->families) {
-    if (!family.name.starts_with(kProcessPrefix) || family.ValuesPerSeries() != 1) continue;
-    const std::string name = family.name.substr(kProcessPrefix.size());
-    for (const SeriesLayout& series : family.series) {
-      const double value = snapshot.values[series.first_value];
-      const std::string process = LabelValue(series.labels, "process");
-      if (IsAbsent(value) || process.empty()) continue;
-      const Labels& identity = snapshot.layout->identities[series.identity].labels;
-      Worker& worker = workers[{LabelValue(identity, "role"), LabelValue(identity, "instance"), process}];
-      if (name == "last_exit_info")
-        worker.last_exit = LabelValue(series.labels, "reason");
-      else
-        worker.values.emplace(name, value);
-    }
-  }
-  return workers;
+// As the metric has it, cut to a whole number.
+Json Integer(const ProcessUsage::Number& number, double scale = 1) {
+  return number ? Json(static_cast<int64_t>(*number * scale)) : Json();
 }
 
 // A rank's rate belongs to its main process, as long as that is up.
@@ -80,43 +40,44 @@ Json ThroughputOfWorker(const AgentStatus& status, const WorkerKey& key, bool up
   return rank == status.throughput->ranks.end() ? Json() : Json(rank->second);
 }
 
-Json WorkersJson(const AgentStatus& status, const std::vector<HealthReport::Reason>& reasons, const Snapshot& snapshot,
+// `at`: when the processes were read.
+Json WorkersJson(const AgentStatus& status, const std::vector<HealthReport::Reason>& reasons, system_clock::time_point at,
                  system_clock::time_point now) {
-  const double now_seconds = static_cast<double>(UnixMs(now)) / 1000;
+  std::map<WorkerKey, const Process*> workers;
+  for (const Process& process : *status.processes) workers.emplace(WorkerKeyOf(process), &process);
   Json out = Json::array();
-  for (const auto& [key, worker] : WorkersIn(snapshot)) {
-    const auto& [role, instance, process] = key;
-    const auto pid = status.pids.find(key);
+  for (const auto& [key, worker] : workers) {
+    const Process& process = *worker;
+    const bool up = process.alive;
     const auto health = status.health->workers.find(key);
     const bool has_health = health != status.health->workers.end();
-    const bool has_phase = has_health && !health->second.phase.empty();
-    const bool up = worker.Value("up") == 1;
+    const bool has_phase = up && !process.phase.empty();
+    const bool has_changed = process.last_change != system_clock::time_point();
+    const double unchanged = static_cast<double>(UnixMs(now) - UnixMs(process.last_change)) / 1000;
     const bool is_slow = std::ranges::any_of(
         reasons, [&key = key](const HealthReport::Reason& reason) { return reason.kind == "slow" && reason.worker == key; });
-    const double changed = worker.Value("last_change_timestamp_seconds");
-    const Json unchanged = std::isnan(changed) ? Json() : Json(std::max(0.0, now_seconds - changed));
-    out.push_back({{"role", role},
-                   {"instance", instance},
-                   {"process", process},
+    out.push_back({{"role", std::get<0>(key)},
+                   {"instance", std::get<1>(key)},
+                   {"process", std::get<2>(key)},
                    {"is_rank", IsRankPlace(key)},
                    {"up", up},
-                   {"pid", pid == status.pids.end() ? Json() : Json(pid->second)},
-                   {"restarts", worker.Integer("restarts_total")},
-                   {"start_time_ms", worker.Integer("start_time_seconds", 1000)},
-                   {"cpu_seconds", worker.Value("cpu_seconds_total")},
-                   {"resident_bytes", worker.Integer("resident_memory_bytes")},
-                   {"threads", worker.Integer("threads")},
-                   {"last_change_ms", worker.Integer("last_change_timestamp_seconds", 1000)},
-                   {"unchanged_seconds", unchanged},
+                   {"pid", up ? Json(process.id.pid) : Json()},
+                   {"restarts", process.restarts},
+                   {"start_time_ms", Integer(process.usage.start_time, 1000)},
+                   {"cpu_seconds", process.usage.cpu_seconds ? Json(*process.usage.cpu_seconds) : Json()},
+                   {"resident_bytes", Integer(process.usage.resident_bytes)},
+                   {"threads", Integer(process.usage.threads)},
+                   {"last_change_ms", has_changed ? Json(UnixMs(process.last_change)) : Json()},
+                   {"unchanged_seconds", has_changed ? Json(std::max(0.0, unchanged)) : Json()},
                    {"throughput", ThroughputOfWorker(status, key, up)},
                    {"state", has_health ? Json(Name(health->second.state)) : Json(up ? "running" : "exited")},
                    {"state_since_ms", has_health ? Json(UnixMs(health->second.since)) : Json()},
-                   {"phase", has_phase ? Json(health->second.phase) : Json()},
-                   {"phase_since_ms", has_phase ? Json(UnixMs(health->second.phase_since)) : Json()},
-                   {"step", has_health && health->second.step ? Json(*health->second.step) : Json()},
+                   {"phase", has_phase ? Json(process.phase) : Json()},
+                   {"phase_since_ms", has_phase ? Json(UnixMs(at - process.in_phase)) : Json()},
+                   {"step", up && process.step ? Json(*process.step) : Json()},
                    {"slow", is_slow && up},
                    {"hung", has_health && health->second.state == WorkerState::kHung},
-                   {"last_exit", worker.last_exit}});
+                   {"last_exit", process.last_exit}});
   }
   return out;
 }
@@ -258,7 +219,7 @@ JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, syste
          {"max_bytes", history.options.max_bytes},
          {"collections", history.entries},
          {"oldest_ms", history.oldest_unix_ms ? Json(*history.oldest_unix_ms) : Json()}}},
-       {"workers", newest == nullptr ? Json::array() : WorkersJson(status, reasons, *newest, now)}});
+       {"workers", newest == nullptr ? Json::array() : WorkersJson(status, reasons, newest->collected_at, now)}});
 }
 
 }  // namespace persia::agent

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "health/job_health.h"
 #include "health/not_finite.h"
 #include "health/rank_verdicts.h"
+#include "model/process.h"
 #include "model/run_attempt.h"
 #include "model/snapshot.h"
 #include "web/history.h"
@@ -50,12 +50,12 @@ struct AgentStatus {
   size_t workers_ended = 0;
   size_t segments_refused = 0;
   size_t series = 0;
-  std::map<WorkerKey, uint32_t> pids;                                                       // of running workers
-  std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();            // never null
-  std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();                 // never null
-  std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();         // never null
-  std::shared_ptr<const NotFiniteReport> not_finite = std::make_shared<NotFiniteReport>();  // never null
-  std::vector<HealthReport::Reason> losses{};                                               // LossesIn
+  std::shared_ptr<const std::vector<Process>> processes = std::make_shared<std::vector<Process>>();  // never null
+  std::shared_ptr<const HealthReport> health = std::make_shared<HealthReport>();                     // never null
+  std::shared_ptr<const RankReport> ranks = std::make_shared<RankReport>();                          // never null
+  std::shared_ptr<const GoodputReport> goodput = std::make_shared<GoodputReport>();                  // never null
+  std::shared_ptr<const NotFiniteReport> not_finite = std::make_shared<NotFiniteReport>();           // never null
+  std::vector<HealthReport::Reason> losses{};                                                        // LossesIn
   std::optional<Throughput> throughput{};
   std::optional<Progress> progress{};
   std::vector<History::Entry> recent{};  // RecentEntries, for rates of the machine
@@ -63,7 +63,7 @@ struct AgentStatus {
   std::string kept_page{};  // the file to which the page is written after the end; empty: not known yet, or it is not kept
 };
 
-// Workers and machine are those of the series in `newest`, which may be null.
+// The machine is that of the series in `newest`, which may be null: then there has been no collection.
 JsonAnswer AnswerStatus(const AgentStatus& status, const Snapshot* newest, std::chrono::system_clock::time_point now);
 
 }  // namespace persia::agent

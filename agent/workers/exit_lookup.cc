@@ -9,19 +9,10 @@ namespace persia::agent {
 
 namespace segment = persia::metrics::segment;
 
-namespace {
-
-LastProcess ProcessOf(const SegmentReader& reader) {
-  const segment::Header& header = reader.header();
-  return {.pid = header.pid, .pid_namespace = header.pid_namespace, .start_ticks = header.start_ticks};
-}
-
-}  // namespace
-
 ExitLookup::ExitLookup(const ExitReasons* reaped) : reaped_(reaped), own_namespace_(proc_.PidNamespace("self")) {}
 
 std::optional<std::string> ExitLookup::ReasonOf(const SegmentReader& ended) {
-  const LastProcess process = ProcessOf(ended);
+  const ProcessId process = ended.process();
   if (auto reason = ReasonOf(process)) return reason;
   if (const uint64_t mark = ended.exit_mark(); mark != segment::kNoExit) {
     const bool has_code = mark >= segment::kExitCode && mark <= segment::kExitCode + 0xff;
@@ -33,30 +24,29 @@ std::optional<std::string> ExitLookup::ReasonOf(const SegmentReader& ended) {
 }
 
 void ExitLookup::Watch(const SegmentReader& living) {
-  const LastProcess process = ProcessOf(living);
-  if (HasPidHere(process)) pidfds_.Watch(process.pid, process.start_ticks);
+  if (HasPidHere(living.process())) pidfds_.Watch(living.process());
 }
 
-bool ExitLookup::IsReaped(const SegmentReader& reader) const { return ReasonOf(ProcessOf(reader)).has_value(); }
+bool ExitLookup::IsReaped(const SegmentReader& reader) const { return ReasonOf(reader.process()).has_value(); }
 
 bool ExitLookup::Lives(const SegmentReader& unlocked) {
-  const segment::Header& header = unlocked.header();
-  if (header.start_ticks == 0 || !own_namespace_ || header.pid_namespace != *own_namespace_) return false;
-  const auto stat = proc_.Stat(std::to_string(header.pid));
-  return stat && stat->start_ticks == header.start_ticks && !stat->exits;
+  const ProcessId process = unlocked.process();
+  if (process.start_ticks == 0 || !HasPidHere(process)) return false;
+  const auto stat = proc_.Stat(std::to_string(process.pid));
+  return stat && stat->start_ticks == process.start_ticks && !stat->exits;
 }
 
-std::optional<std::string> ExitLookup::ReasonOf(const LastProcess& ended) const {
+std::optional<std::string> ExitLookup::ReasonOf(const ProcessId& ended) const {
   if (!HasPidHere(ended)) return std::nullopt;
   auto reason = reaped_ != nullptr ? reaped_->ReasonOf(ended.pid, ended.start_ticks) : std::nullopt;
-  return reason ? std::move(reason) : pidfds_.ReasonOf(ended.pid, ended.start_ticks);
+  return reason ? std::move(reason) : pidfds_.ReasonOf(ended);
 }
 
-bool ExitLookup::MayLearnMore(const LastProcess& ended) const {
-  return reaped_ != nullptr || (HasPidHere(ended) && pidfds_.IsWatched(ended.pid, ended.start_ticks));
+bool ExitLookup::MayLearnMore(const ProcessId& ended) const {
+  return reaped_ != nullptr || (HasPidHere(ended) && pidfds_.IsWatched(ended));
 }
 
-bool ExitLookup::HasPidHere(const LastProcess& process) const {
+bool ExitLookup::HasPidHere(const ProcessId& process) const {
   return own_namespace_ && process.pid_namespace == *own_namespace_;
 }
 

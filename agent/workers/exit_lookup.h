@@ -9,7 +9,7 @@
 #include <string>
 
 #include "kernel/proc_reader.h"
-#include "ledger/retired_processes.h"
+#include "model/process_id.h"
 #include "segment/segment_reader.h"
 #include "workers/exit_reasons.h"
 #include "workers/pidfd_exits.h"
@@ -30,13 +30,13 @@ class ExitLookup {
   // False: it lives, is a zombie, or nothing is known about it.
   [[nodiscard]] bool IsReaped(const SegmentReader& reader) const;
   // Later, only the supervisor and the kernel may still report it.
-  [[nodiscard]] std::optional<std::string> ReasonOf(const LastProcess& ended) const;
-  [[nodiscard]] bool MayLearnMore(const LastProcess& ended) const;
+  [[nodiscard]] std::optional<std::string> ReasonOf(const ProcessId& ended) const;
+  [[nodiscard]] bool MayLearnMore(const ProcessId& ended) const;
   // Nothing is asked about it any more.
-  void Forget(const LastProcess& ended) { pidfds_.Forget(ended.pid, ended.start_ticks); }
+  void Forget(const ProcessId& ended) { pidfds_.Forget(ended); }
 
  private:
-  [[nodiscard]] bool HasPidHere(const LastProcess& process) const;
+  [[nodiscard]] bool HasPidHere(const ProcessId& process) const;
 
   const ExitReasons* reaped_;
   PidfdExits pidfds_;

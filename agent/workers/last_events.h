@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/job_event.h"
-#include "model/process_end.h"
+#include "model/process.h"
 
 namespace persia::agent {
 

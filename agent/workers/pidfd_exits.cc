@@ -4,7 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "segment/segment_file.h"
 #include "workers/exit_reasons.h"
@@ -32,10 +34,9 @@ bool GetInfo(int fd, PidfdInfo& info) {
 
 }  // namespace
 
-void PidfdExits::Watch(uint32_t pid, uint64_t start_ticks) {
-  const std::pair key(pid, start_ticks);
-  if (is_known_to_fail_ || watched_.size() >= kMaxWatched || watched_.contains(key)) return;
-  OwnedFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+void PidfdExits::Watch(const ProcessId& process) {
+  if (is_known_to_fail_ || watched_.size() >= kMaxWatched || watched_.contains(process)) return;
+  OwnedFd fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   if (!fd.valid() || !LeavesDescriptors(fd.get())) return;
   PidfdInfo info;
   if (!GetInfo(fd.get(), info)) {
@@ -45,12 +46,12 @@ void PidfdExits::Watch(uint32_t pid, uint64_t start_ticks) {
     return;
   }
   // The descriptor is of the process that has the pid now.
-  const auto stat = proc_.Stat(std::to_string(pid));
-  if (stat && stat->start_ticks == start_ticks) watched_.emplace(key, std::move(fd));
+  const auto stat = proc_.Stat(std::to_string(process.pid));
+  if (stat && stat->start_ticks == process.start_ticks) watched_.emplace(process, std::move(fd));
 }
 
-std::optional<std::string> PidfdExits::ReasonOf(uint32_t pid, uint64_t start_ticks) const {
-  const auto found = watched_.find({pid, start_ticks});
+std::optional<std::string> PidfdExits::ReasonOf(const ProcessId& process) const {
+  const auto found = watched_.find(process);
   PidfdInfo info;
   if (found == watched_.end() || !GetInfo(found->second.get(), info) || (info.mask & kInfoExit) == 0) return std::nullopt;
   return ExitReason(info.exit_code);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 
 namespace persia::agent {
@@ -12,7 +11,7 @@ namespace persia::agent {
 Measurements SegmentLifecycle::Segment::Values() const {
   Measurements values = MeasurementsOf(*reader);
   values.ended = !alive;
-  values.ordinal = ordinal;
+  values.ordinal = place ? place->ordinal : 0;
   return values;
 }
 
@@ -25,6 +24,7 @@ SegmentLifecycle::SegmentLifecycle(Options options, SegmentDirectory& directory,
 
 void SegmentLifecycle::Read(const CollectTime& now) {
   read_before_ = std::exchange(now_, now).wall;
+  for (Segment& segment : segments_) segment.end.reset();
   clocks_until_ = ledger_.Seen();
   DropFolded();
   List();
@@ -120,7 +120,7 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
   SegmentProblem problem;
   auto reader = directory_.Open(file.name, options_.access, problem);
   const bool alive = reader != nullptr && HoldsLock(*reader);
-  const bool was_alive = alive || (reader != nullptr && ledger_.HasOrdinal(reader->id()));
+  const bool was_alive = alive || (reader != nullptr && ledger_.SavedPlace(reader->id()));
   if (reader == nullptr || !reader->Read(now_.tick, now_.wall, problem, was_alive ? clocks_until_ : 0)) {
     if (reader != nullptr) problem.segment_id = reader->id();
     // The fold of those that ended gives their memory back, and so does the write of their values.
@@ -159,8 +159,7 @@ void SegmentLifecycle::TryOpen(const SegmentDirectory::File& file) {
     opened.reader->events().StartAt(position->second);
   if (same_id != nullptr) {
     opened.was_alive |= same_id->was_alive;
-    opened.instance = same_id->instance;
-    opened.ordinal = same_id->ordinal;
+    opened.place = same_id->place;
     opened.reader->events().StartAt(same_id->reader->events().next());
     *same_id = std::move(opened);
     return;
@@ -206,21 +205,17 @@ void SegmentLifecycle::FindLiving() {
     if (held_lock) segment.clocks_until = segment.was_alive ? clocks_until_ : 0;
   }
   if (all_hold_lock) return;
-  const auto process = [](const Segment& segment) {
-    const auto& header = segment.reader->header();
-    return std::tuple(header.pid_namespace, header.pid, header.start_ticks);
-  };
   const auto birth = [](const Segment& segment) {
     return std::pair(segment.reader->header().birth_unix_ns, segment.reader->id());
   };
-  std::map<std::tuple<uint64_t, uint32_t, uint64_t>, const Segment*> last;
+  std::map<ProcessId, const Segment*> last;
   for (const Segment& segment : segments_) {
-    const Segment*& known = last[process(segment)];
+    const Segment*& known = last[segment.reader->process()];
     if (known == nullptr || birth(*known) < birth(segment)) known = &segment;
   }
   for (Segment& segment : segments_) {
     if (segment.reader->released() || segment.alive) continue;
-    segment.is_replaced = segment.reader->header().start_ticks != 0 && last.at(process(segment)) != &segment;
+    segment.is_replaced = segment.reader->process().start_ticks != 0 && last.at(segment.reader->process()) != &segment;
     segment.alive = !segment.is_replaced && exits_.Lives(*segment.reader);
     segment.runs_other = segment.runs_other || segment.alive;
   }

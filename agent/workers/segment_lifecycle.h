@@ -37,7 +37,6 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/backoff.h"
@@ -45,8 +44,7 @@
 #include "merge/ordinals.h"
 #include "model/diagnostics.h"
 #include "model/job_event.h"
-#include "model/process_end.h"
-#include "model/rank_process.h"
+#include "model/process.h"
 #include "segment/measurements.h"
 #include "segment/segment_reader.h"
 #include "workers/exit_lookup.h"
@@ -70,18 +68,19 @@ class SegmentLifecycle {
   struct Segment {
     std::string name;
     FileId file;
-    bool is_in_directory = true;          // as of the last listing
-    bool alive = true;                    // the writer, as of the last read
-    bool holds_lock = true;               // as of the last read
-    bool is_replaced = false;             // its process has replaced its program by exec, and has a later segment
-    bool runs_other = false;              // the same, without a later segment when it was last alive
-    bool was_alive = false;               // at a read, of this agent or of the one before
-    std::optional<InstanceKey> instance;  // in which it has the ordinal; none: it has no ordinal yet
-    uint32_t ordinal = 0;
+    bool is_in_directory = true;        // as of the last listing
+    bool alive = true;                  // the writer, as of the last read
+    bool holds_lock = true;             // as of the last read
+    bool is_replaced = false;           // its process has replaced its program by exec, and has a later segment
+    bool runs_other = false;            // the same, without a later segment when it was last alive
+    bool was_alive = false;             // at a read, of this agent or of the one before
+    std::optional<ProcessPlace> place;  // none: it has none yet
     std::unique_ptr<SegmentReader> reader;
-    std::optional<SegmentProblem> problem;   // of the last read; its last good values count
-    std::optional<std::string> exit = {};    // how the writer ended (model/exit_reason.h)
-    bool end_is_told = false;                // by TakeEnds
+    std::optional<SegmentProblem> problem;  // of the last read; its last good values count
+    std::optional<std::string> exit = {};   // how the writer ended (model/exit_reason.h)
+    // Of one that was found to have ended since the last Read, once: with a state when it is folded, else if it was seen alive.
+    std::optional<ProcessEnd> end = {};
+    bool end_is_told = false;
     std::vector<JobEvent> last_events = {};  // set by the reader of events (workers/last_events.h)
 
     uint64_t clocks_until = 0;  // stands since it was found without the lock
@@ -92,14 +91,6 @@ class SegmentLifecycle {
     uint64_t noted_generation = 0;
 
     [[nodiscard]] Measurements Values() const;
-  };
-
-  // A process that was folded before its supervisor had told how it ended.
-  struct Untold {
-    std::string id;
-    InstanceKey instance;
-    uint32_t ordinal = 0;
-    LastProcess process;
   };
 
   // All three outlive it.
@@ -121,11 +112,8 @@ class SegmentLifecycle {
   // Saves the ledger, and removes the files of those whose fold is on disk. To be called after each Retire, when the ledger has
   // what was reported of the ends, too: both are one write, so that the end of each folded process has been reported.
   void Save();
-  // The processes that were found to have ended since the last call, each once: with a state when they are folded, else those
-  // that were seen alive. Without an identity.
-  [[nodiscard]] std::vector<std::pair<InstanceKey, ProcessEnd>> TakeEnds() { return std::exchange(ends_, {}); }
-  // How a process that ended without a reason did; none: not known.
-  [[nodiscard]] std::optional<std::string> ExitOf(const LastProcess& ended) const { return exits_.ReasonOf(ended); }
+  // How a process that ended without a reason did; empty: not known.
+  [[nodiscard]] std::string ExitOf(const ProcessId& ended) const { return exits_.ReasonOf(ended).value_or(""); }
 
   [[nodiscard]] std::span<const Segment> segments() const { return segments_; }
   [[nodiscard]] std::span<Segment> segments() { return segments_; }
@@ -135,8 +123,9 @@ class SegmentLifecycle {
   [[nodiscard]] std::span<const LateExit> late_exits() const { return late_exits_; }
   // Orphans that count: no readable segment has their id.
   [[nodiscard]] std::vector<Ledger::Orphan> Orphans() const;
-  // The supervisor tells a moment after the end: these count as ended in an unknown way only if the next Read learns no more.
-  [[nodiscard]] std::span<const Untold> untold() const { return untold_; }
+  // Those that were folded before their supervisor had told how they ended, which it does a moment later: they count as ended
+  // in an unknown way only if the next Read learns no more.
+  [[nodiscard]] std::span<const LateExit> untold() const { return untold_; }
   // Files that are refused, by name.
   [[nodiscard]] std::map<std::string, SegmentProblem> Refused() const;
   // Files, by name, whose values are in the totals.
@@ -196,19 +185,17 @@ class SegmentLifecycle {
   CollectTime now_;
   ProcessEnd::TimePoint read_before_{};  // of the Read before the last one
   std::vector<Segment> segments_;
-  std::unordered_map<std::string, size_t> numbers_;                  // their indexes by id, for TryOpen
-  std::map<std::string, File> files_;                                // by name
-  std::map<std::string, std::pair<InstanceKey, uint32_t>> orphans_;  // their ordinals, by segment id
-  std::set<std::string> removed_;  // ids whose file this agent has removed; another name of it may exist
+  std::unordered_map<std::string, size_t> numbers_;  // their indexes by id, for TryOpen
+  std::map<std::string, File> files_;                // by name
+  std::map<std::string, ProcessPlace> orphans_;      // by segment id
+  std::set<std::string> removed_;                    // ids whose file this agent has removed; another name of it may exist
   bool state_was_read_ = false;
   bool listed_all_ = false;  // by the last listing
   Ordinals ordinals_;
   ExitLookup exits_;
-  std::vector<Untold> untold_;
+  std::vector<LateExit> untold_;
   std::vector<Segment> just_folded_;
   std::vector<LateExit> late_exits_;
-  std::vector<LastProcess> learned_;  // by the last LearnExits
-  std::vector<std::pair<InstanceKey, ProcessEnd>> ends_;
   // A process that has ended since the collection before was alive then, and the next agent reads it until then, too.
   uint64_t clocks_until_ = 0;
 };

@@ -25,15 +25,8 @@ std::string HalfIdIn(const std::string& name) {
 }
 
 LastProcess LastProcessOf(const SegmentReader& reader) {
-  const auto& header = reader.header();
-  return {.pid = header.pid,
-          .pid_namespace = header.pid_namespace,
-          .start_ticks = header.start_ticks,
-          .restart_count = reader.identity().restart_count,
-          .last_change = reader.last_change()};
+  return {.id = reader.process(), .restart_count = reader.identity().restart_count, .last_change = reader.last_change()};
 }
-
-InstanceKey InstanceOf(const SegmentIdentity& identity) { return {identity.role, identity.replica}; }
 
 }  // namespace
 
@@ -56,7 +49,7 @@ void SegmentLifecycle::Retire() {
     FoldEnded();
   } else {  // no state, or one that cannot be read yet: later, the fold does not report the end again
     for (Segment& segment : segments_)
-      if (!segment.alive && segment.was_alive && segment.instance) TellEnd(segment);
+      if (!segment.alive && segment.was_alive && segment.place) TellEnd(segment);
   }
   NoteLiving();
   NoteSeen();
@@ -79,26 +72,13 @@ void SegmentLifecycle::Save() {
 
 void SegmentLifecycle::TellEnd(Segment& segment) {
   if (std::exchange(segment.end_is_told, true) || segment.is_replaced) return;
-  const SegmentReader& reader = *segment.reader;
-  const auto& header = reader.header();
-  const std::optional<PresentPhase> phase = reader.clocks().Present();
-  const auto birth = std::chrono::duration_cast<ProcessEnd::TimePoint::duration>(
-      std::chrono::nanoseconds(static_cast<int64_t>(header.birth_unix_ns)));
   // The exit is empty as long as it may become known.
-  const bool may_learn = exits_.MayLearnMore(LastProcessOf(reader));
-  ends_.emplace_back(*segment.instance, ProcessEnd{.segment_id = reader.id(),
-                                                   .ordinal = segment.ordinal,
-                                                   .pid = header.pid,
-                                                   .pid_namespace = header.pid_namespace,
-                                                   .start_ticks = header.start_ticks,
-                                                   .exit = segment.exit.value_or(may_learn ? "" : std::string(kUnknownEnd)),
-                                                   .phase = phase ? phase->name : "",
-                                                   .step = reader.step(),
-                                                   .birth = ProcessEnd::TimePoint(birth),
-                                                   .ended_at = now_.wall,
-                                                   .last_sign = LastSignOf(segment),
-                                                   .exception = ExceptionIn(segment.last_events),
-                                                   .last_events = TextsOf(segment.last_events)});
+  const bool may_learn = exits_.MayLearnMore(segment.reader->process());
+  segment.end = ProcessEnd{.exit = segment.exit.value_or(may_learn ? "" : std::string(kUnknownEnd)),
+                           .at = now_.wall,
+                           .last_sign = LastSignOf(segment),
+                           .exception = ExceptionIn(segment.last_events),
+                           .last_events = TextsOf(segment.last_events)};
 }
 
 std::optional<ProcessEnd::TimePoint> SegmentLifecycle::LastSignOf(const Segment& segment) const {
@@ -118,15 +98,12 @@ std::optional<ProcessEnd::TimePoint> SegmentLifecycle::LastSignOf(const Segment&
 }
 
 void SegmentLifecycle::LearnExits() {
-  late_exits_.clear();
-  for (const LastProcess& process : std::exchange(learned_, {})) exits_.Forget(process);
+  for (const LateExit& late : std::exchange(late_exits_, {})) exits_.Forget(late.id);
   if (!ledger_.Retires()) return;
-  for (const Untold& untold : std::exchange(untold_, {})) {
-    const auto reason = exits_.ReasonOf(untold.process);
-    const std::string exit = reason.value_or(std::string(kUnknownEnd));
-    ledger_.SetExit(untold.instance, untold.ordinal, untold.process, exit);
-    late_exits_.push_back({untold.id, exit});
-    learned_.push_back(untold.process);
+  late_exits_ = std::exchange(untold_, {});
+  for (LateExit& late : late_exits_) {
+    late.exit = exits_.ReasonOf(late.id).value_or(std::string(kUnknownEnd));
+    ledger_.SetExit(late.place, late.id, late.exit);
   }
 }
 
@@ -138,7 +115,7 @@ void SegmentLifecycle::LearnExits() {
 void SegmentLifecycle::AssignOrdinals(Which which) {
   std::vector<Segment*> without;
   for (Segment& segment : segments_) {
-    const bool has = segment.instance && *segment.instance == InstanceOf(segment.reader->identity());
+    const bool has = segment.place && segment.place->rank == segment.reader->identity().rank();
     if (has || !IsOfThisRun(*segment.reader)) continue;
     ReleaseOrdinal(segment);
     without.push_back(&segment);
@@ -150,33 +127,28 @@ void SegmentLifecycle::AssignOrdinals(Which which) {
   };
   std::sort(without.begin(), without.end(), [&](const Segment* a, const Segment* b) { return order(a) < order(b); });
   std::erase_if(without, [&](Segment* segment) {
-    const InstanceKey instance = InstanceOf(segment->reader->identity());
-    const std::optional<uint32_t> saved = ledger_.SavedOrdinal(segment->reader->id(), instance);
-    if (!saved || !ordinals_.TryReserve(instance, *saved)) return false;
-    segment->instance = instance;
-    segment->ordinal = *saved;
+    const auto saved = ledger_.SavedPlace(segment->reader->id());
+    if (!saved || saved->rank != segment->reader->identity().rank() || !ordinals_.TryReserve(*saved)) return false;
+    segment->place = saved;
     return true;
   });
-  std::set<InstanceKey> ended_firsts;  // instances whose process with ordinal 0 has ended
+  std::set<RankId> ended_firsts;  // ranks whose process with ordinal 0 has ended
   for (const Segment& segment : segments_)
-    if (!segment.alive && segment.instance && segment.ordinal == 0) ended_firsts.insert(*segment.instance);
-  std::set<InstanceKey> begun;  // instances with a process that may be a successor
+    if (!segment.alive && segment.place && segment.place->ordinal == 0) ended_firsts.insert(segment.place->rank);
+  std::set<RankId> begun;  // ranks with a process that may be a successor
   for (Segment* segment : without) {
-    const InstanceKey instance = InstanceOf(segment->reader->identity());
-    if (segment->alive && !segment->reader->forked()) begun.insert(instance);
-    const bool is_earlier = !begun.contains(instance) && (!segment->alive || ended_firsts.contains(instance));
+    const RankId rank = segment->reader->identity().rank();
+    if (segment->alive && !segment->reader->forked()) begun.insert(rank);
+    const bool is_earlier = !begun.contains(rank) && (!segment->alive || ended_firsts.contains(rank));
     if (which == Which::kEarlier && !is_earlier) continue;
-    segment->instance = instance;
-    segment->ordinal = ordinals_.ReserveLowest(instance);
-    if (!segment->alive && segment->ordinal == 0) ended_firsts.insert(instance);
+    segment->place = ordinals_.ReserveLowest(rank);
+    if (!segment->alive && segment->place->ordinal == 0) ended_firsts.insert(rank);
   }
 }
 
 void SegmentLifecycle::ReleaseOrdinal(Segment& segment) {
-  if (segment.instance) {
-    ordinals_.Release(*segment.instance, segment.ordinal);
-    segment.instance.reset();
-  }
+  if (segment.place) ordinals_.Release(*segment.place);
+  segment.place.reset();
 }
 
 // An orphan's values come from the state until its segment is read. If no file can be its segment, it is folded.
@@ -199,12 +171,11 @@ void SegmentLifecycle::SettleOrphans() {
     if (!adopted && (!listed_all_ || !ledger_.Retires() || may_have_file(id))) {
       const auto orphan = ledger_.OrphanOf(id);
       if (!orphan || orphans_.contains(id)) continue;
-      const InstanceKey instance = InstanceOf(*orphan->values.identity);
-      if (ordinals_.TryReserve(instance, orphan->values.ordinal))
-        orphans_.emplace(id, std::pair(instance, orphan->values.ordinal));
+      const ProcessPlace place = orphan->values.place();
+      if (ordinals_.TryReserve(place)) orphans_.emplace(id, place);
       continue;
     }
-    if (const auto reserved = orphans_.extract(id)) ordinals_.Release(reserved.mapped().first, reserved.mapped().second);
+    if (const auto reserved = orphans_.extract(id)) ordinals_.Release(reserved.mapped());
     adopted ? ledger_.Adopt(id) : ledger_.FoldOrphan(id, now_);
   }
   if (listed_all_) ForgetLost();
@@ -239,12 +210,12 @@ std::vector<Ledger::Orphan> SegmentLifecycle::Orphans() const {
 void SegmentLifecycle::NoteLiving() {
   if (!ledger_.Retires()) return;
   // While an orphan is exposed, so are the ended processes of its instance: else the counts would fall.
-  for (const Ledger::Orphan& orphan : Orphans()) ledger_.processes().MarkSeen(InstanceOf(*orphan.values.identity), now_);
+  for (const Ledger::Orphan& orphan : Orphans()) ledger_.processes().MarkSeen(orphan.values.identity->rank(), now_);
   for (Segment& segment : segments_) {
-    if (!segment.alive || !segment.instance) continue;
-    ledger_.processes().MarkSeen(*segment.instance, now_);
+    if (!segment.alive || !segment.place) continue;
+    ledger_.processes().MarkSeen(segment.place->rank, now_);
     const bool noted = segment.noted_clocks == segment.reader->clocks().changes() &&
-                       ledger_.SavedOrdinal(segment.reader->id(), *segment.instance) == segment.ordinal &&
+                       ledger_.SavedPlace(segment.reader->id()) == segment.place &&
                        segment.noted_change == segment.reader->last_change_tick() &&
                        segment.noted_generation == segment.reader->generation();
     if (noted) continue;
@@ -278,22 +249,22 @@ void SegmentLifecycle::FoldEnded(const Chosen& chosen) {
   std::erase_if(
       segments_,
       [&](Segment& segment) {
-        if (segment.alive || !segment.instance || !chosen(segment)) return false;
+        if (segment.alive || !segment.place || !chosen(segment)) return false;
         const std::string& id = segment.reader->id();
-        const LastProcess process = LastProcessOf(*segment.reader);
+        const ProcessId process = segment.reader->process();
         const bool told = segment.exit || !exits_.MayLearnMore(process);
         TellEnd(segment);
-        ledger_.Fold(segment.Values(), process, now_,
+        ledger_.Fold(segment.Values(), LastProcessOf(*segment.reader), now_,
                      told ? std::optional(segment.exit ? *segment.exit : kUnknownEnd) : std::nullopt);
         if (told) {
           if (!segment.is_replaced) exits_.Forget(process);
         } else {
-          untold_.push_back({id, *segment.instance, segment.ordinal, process});
+          untold_.push_back({.segment_id = id, .place = *segment.place, .id = process});
         }
         if (segment.is_in_directory)
           files_[segment.name] = {.state = File::State::kFolded, .id = segment.file, .segment_id = id};
         if (told && !segment.exit) segment.exit = std::string(kUnknownEnd);
-        ReleaseOrdinal(segment);
+        ordinals_.Release(*segment.place);
         just_folded_.push_back(std::move(segment));
         return true;
       });

@@ -3,37 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "kernel/proc_reader.h"
 #include "workers/last_events.h"
-#include "workers/rank_processes.h"
+#include "workers/segment_process.h"
 
 namespace persia::agent {
-
-namespace {
-
-constexpr size_t kMaxPhaseBytes = 128;  // that are shown
-constexpr size_t kMaxPhases = 32;       // of a process, that are judged
-
-std::string ShownPhase(std::string_view phase) { return SanitizeText(phase.substr(0, kMaxPhaseBytes)); }
-
-std::map<std::string, double> PhaseSeconds(const SegmentReader& reader, uint64_t now_ns) {
-  std::map<std::string, double> seconds;
-  for (const auto& [phase, ns] : reader.clocks().TimesAt(now_ns)) {
-    if (seconds.size() == kMaxPhases) break;
-    seconds[ShownPhase(phase)] += static_cast<double>(ns) * 1e-9;
-  }
-  return seconds;
-}
-
-}  // namespace
 
 SegmentSource::SegmentSource(SegmentSourceOptions options, std::shared_ptr<const Naming> naming)
     : options_(std::move(options)),
@@ -79,7 +60,7 @@ bool SegmentSource::ReadMore() {
 }
 
 void SegmentSource::Retire() {
-  rank_processes_.clear();
+  folded_.clear();
   lifecycle_.LearnExits();
   do {
     Fold();
@@ -95,7 +76,6 @@ void SegmentSource::Retire() {
   stats_.orphans = orphans.size();
   CountSegments();
   ListProcesses(orphans);
-  ListRankProcesses();
 }
 
 void SegmentSource::Commit() {
@@ -114,7 +94,7 @@ bool SegmentSource::HasRoom() {
 void SegmentSource::Fold() {
   ledger_.processes().SetLiving(FindLiving(), now_);
   lifecycle_.Retire();
-  for (const SegmentLifecycle::Segment& segment : lifecycle_.just_folded()) rank_processes_.push_back(RankProcessOf(segment));
+  for (const SegmentLifecycle::Segment& segment : lifecycle_.just_folded()) folded_.push_back(Describe(segment));
 }
 
 bool SegmentSource::FlushState(std::chrono::milliseconds patience) {
@@ -123,19 +103,11 @@ bool SegmentSource::FlushState(std::chrono::milliseconds patience) {
   return is_on_disk;
 }
 
-std::vector<ProcessEnd> SegmentSource::TakeEnds() {
-  std::vector<ProcessEnd> ends;
-  for (auto& [instance, end] : lifecycle_.TakeEnds()) {
-    end.identity = ProcessIdentity(instance.first, instance.second, merger_->rules());
-    end.phase = SanitizeText(std::string_view(end.phase).substr(0, kMaxPhaseBytes));
-    ends.push_back(std::move(end));
-  }
+std::vector<Process> SegmentSource::Ends() const {
+  std::vector<Process> ends;
+  for (const std::vector<Process>* some : {&folded_, &processes_})
+    std::ranges::copy_if(*some, std::back_inserter(ends), [](const Process& process) { return process.end.has_value(); });
   return ends;
-}
-
-std::string SegmentSource::ExitOf(const ProcessEnd& end) const {
-  const LastProcess process{.pid = end.pid, .pid_namespace = end.pid_namespace, .start_ticks = end.start_ticks};
-  return lifecycle_.ExitOf(process).value_or("");
 }
 
 LivingJob SegmentSource::FindLiving() const {
@@ -149,7 +121,7 @@ LivingJob SegmentSource::FindLiving() const {
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
     if (!segment.alive || !lifecycle_.IsOfThisRun(*segment.reader)) continue;
     const SegmentIdentity& identity = segment.reader->identity();
-    living.instances.emplace(identity.role, identity.replica);
+    living.instances.insert(identity.rank());
     if (IsOwn(segment)) continue;
     uint32_t& highest = living.restart_counts[identity.role];
     highest = std::max(highest, identity.restart_count);
@@ -190,8 +162,7 @@ void SegmentSource::ReadEvents(SegmentLifecycle::Segment& segment) {
   const size_t before = events_.size();
   segment.reader->ReadEvents(segment.alive, events_);
   events_lost_ += segment.reader->events().lost() - lost;
-  const SegmentIdentity& process = segment.reader->identity();
-  const Identity identity = ProcessIdentity(process.role, process.replica, merger_->rules());
+  const Identity identity = IdentityOf(segment.reader->identity().rank());
   for (size_t i = before; i < events_.size(); ++i) events_[i].identity = identity;
   KeepLast(std::span(events_).subspan(before), segment.last_events);
 }
@@ -216,105 +187,79 @@ std::map<std::string, uint64_t> SegmentSource::EventPositions() const {
 
 bool SegmentSource::IsOwn(const SegmentLifecycle::Segment& segment) const {
   static const uint64_t own_namespace = ProcReader().PidNamespace("self").value_or(0);
-  return options_.agent_pid != 0 && segment.alive && segment.reader->header().pid == options_.agent_pid &&
-         segment.reader->header().pid_namespace == own_namespace;
+  return options_.agent_pid != 0 && segment.alive && segment.reader->process().pid == options_.agent_pid &&
+         segment.reader->process().pid_namespace == own_namespace;
+}
+
+Process SegmentSource::Describe(const SegmentLifecycle::Segment& segment) const {
+  Process process = ProcessOf(segment, now_.steady);
+  process.identity = IdentityOf(process.rank);
+  return process;
 }
 
 void SegmentSource::ListProcesses(std::span<const Ledger::Orphan> orphans) {
   processes_.clear();
-  std::set<std::pair<InstanceKey, uint32_t>> taken;
+  std::set<ProcessPlace> taken;
   const RetiredProcesses& retired = ledger_.processes();
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
-    if (!segment.instance) continue;
-    const SegmentIdentity& identity = segment.reader->identity();
-    const auto& header = segment.reader->header();
-    taken.emplace(*segment.instance, segment.ordinal);
+    if (!segment.place) continue;
+    taken.insert(*segment.place);
     if (IsOwn(segment)) continue;
-    const std::optional<PresentPhase> phase = segment.alive ? segment.reader->clocks().Present() : std::nullopt;
-    const auto now_ns = static_cast<uint64_t>(std::chrono::nanoseconds(now_.steady.time_since_epoch()).count());
-    const std::chrono::nanoseconds in_phase(phase ? now_ns - std::min(now_ns, phase->since_ns) : 0);
-    processes_.push_back(
-        {.identity = ProcessIdentity(identity.role, identity.replica, merger_->rules()),
-         .ordinal = segment.ordinal,
-         .predecessors = retired.EndedCount(*segment.instance, segment.ordinal) + (segment.alive ? 0 : 1),
-         .alive = segment.alive,
-         .runs_other = segment.runs_other,
-         .pid = header.pid,
-         .pid_namespace = header.pid_namespace,
-         .start_ticks = header.start_ticks,
-         .run_id = identity.run_id,
-         .restart_count = identity.restart_count,
-         .library_version = segment.reader->writer().library_version,
-         .last_change = segment.reader->last_change(),
-         .changes = segment.reader->changes(),
-         .segment_used_ratio = segment.reader->UsedRatio(),
-         .phase = phase ? ShownPhase(phase->name) : "",
-         .in_phase = std::chrono::duration_cast<std::chrono::milliseconds>(in_phase),
-         .step = segment.alive ? segment.reader->step() : std::nullopt,
-         .phase_seconds = segment.alive ? PhaseSeconds(*segment.reader, now_ns) : std::map<std::string, double>(),
-         .last_exit = segment.alive ? retired.LastExit(*segment.instance, segment.ordinal) : segment.exit.value_or("")});
+    Process& process = processes_.emplace_back(Describe(segment));
+    const LastEnd* const last = retired.LastEndOf(*segment.place);
+    process.predecessors = (last == nullptr ? 0 : last->process.ended) + (segment.alive ? 0 : 1);
+    if (segment.alive && last != nullptr) process.last_exit = last->exit;
   }
   // Whether an orphan is alive is not known. It is listed as if it had ended.
   for (const auto& [values, process] : orphans) {
-    const InstanceKey instance(values.identity->role, values.identity->replica);
-    if (!taken.emplace(instance, values.ordinal).second) continue;
-    processes_.push_back({.identity = ProcessIdentity(instance.first, instance.second, merger_->rules()),
-                          .ordinal = values.ordinal,
-                          .predecessors = retired.EndedCount(instance, values.ordinal) + 1,
-                          .alive = false,
-                          .pid = process.pid,
-                          .pid_namespace = process.pid_namespace,
-                          .start_ticks = process.start_ticks,
+    const ProcessPlace place = values.place();
+    if (!taken.insert(place).second) continue;
+    const LastEnd* const last = retired.LastEndOf(place);
+    processes_.push_back({.id = process.id,
+                          .rank = place.rank,
+                          .ordinal = place.ordinal,
+                          .identity = IdentityOf(place.rank),
                           .run_id = values.identity->run_id,
                           .restart_count = process.restart_count,
+                          .predecessors = (last == nullptr ? 0 : last->process.ended) + 1,
                           .last_change = process.last_change});
   }
-  std::set<std::pair<InstanceKey, uint32_t>> untold;
-  for (const SegmentLifecycle::Untold& process : lifecycle_.untold()) untold.emplace(process.instance, process.ordinal);
-  for (const auto& [key, instance] : retired.instances()) {
-    if (!retired.IsShown(key, now_)) continue;
+  std::set<ProcessPlace> untold;
+  for (const LateExit& end : lifecycle_.untold()) untold.insert(end.place);
+  for (const auto& [rank, instance] : retired.instances()) {
+    if (!retired.IsShown(rank, now_)) continue;
     for (const auto& [ordinal, last] : instance.last_ends) {
-      if (!taken.contains({key, ordinal})) {
-        const bool is_told = !untold.contains({key, ordinal});
-        processes_.push_back({.identity = ProcessIdentity(key.first, key.second, merger_->rules()),
-                              .ordinal = ordinal,
-                              .predecessors = last.process.ended,
-                              .alive = false,
-                              .pid = last.process.pid,
-                              .pid_namespace = last.process.pid_namespace,
-                              .start_ticks = last.process.start_ticks,
-                              .run_id = options_.run_id,
-                              .restart_count = last.process.restart_count,
-                              .last_change = last.process.last_change,
-                              .ended_at = last.ended,
-                              .last_exit = is_told ? last.exit : "",
-                              .died = is_told && retired.HasDied(key, ordinal)});
-      }
+      const ProcessPlace place{rank, ordinal};
+      if (taken.contains(place)) continue;
+      const bool is_told = !untold.contains(place);
+      processes_.push_back({.id = last.process.id,
+                            .rank = rank,
+                            .ordinal = ordinal,
+                            .identity = IdentityOf(rank),
+                            .run_id = options_.run_id,
+                            .restart_count = last.process.restart_count,
+                            .predecessors = last.process.ended,
+                            .died = is_told && retired.HasDied(place),
+                            .last_exit = is_told ? last.exit : "",
+                            .ended_at = last.ended,
+                            .last_change = last.process.last_change});
     }
   }
 }
 
-void SegmentSource::ListRankProcesses() {
-  for (const SegmentLifecycle::Segment& segment : lifecycle_.segments())
-    if (segment.instance && !IsOwn(segment)) rank_processes_.push_back(RankProcessOf(segment));
-}
-
-Identity SegmentSource::IdentityOf(const RankKey& rank) const {
-  return ProcessIdentity(rank.first, rank.second, merger_->rules());
+Identity SegmentSource::IdentityOf(const RankId& rank) const {
+  return ProcessIdentity(rank.role, rank.replica, merger_->rules());
 }
 
 // Lists the ends and the restarts that are on disk.
 void SegmentSource::ShowSaved() {
   ListEnded();
-  std::map<std::pair<Identity, uint32_t>, uint64_t> unsaved;
-  for (const auto& [place, processes] : ledger_.UnsavedPlaces())
-    unsaved[{ProcessIdentity(place.first.first, place.first.second, merger_->rules()), place.second}] += processes;
-  for (WorkerProcess& process : processes_) {
+  const std::map<ProcessPlace, uint64_t> unsaved = ledger_.UnsavedPlaces();
+  for (Process& process : processes_) {
     const uint64_t processes = process.predecessors + (process.alive ? 1 : 0);
     uint64_t no_restarts = 1;  // the first one
     if (!unsaved.empty()) {
-      if (const auto found = unsaved.find({process.identity, process.ordinal}); found != unsaved.end())
-        no_restarts += found->second;
+      if (const auto found = unsaved.find(process.place()); found != unsaved.end()) no_restarts += found->second;
     }
     process.restarts = processes - std::min(processes, no_restarts);
   }
@@ -323,19 +268,17 @@ void SegmentSource::ShowSaved() {
 // If none are folded, with those whose end is known.
 void SegmentSource::ListEnded() {
   ended_.clear();
-  std::map<InstanceKey, std::map<std::string, uint64_t>> exits;
+  std::map<RankId, std::map<std::string, uint64_t>> exits;
   const RetiredProcesses& retired = ledger_.processes();
-  for (const auto& [key, instance] : retired.instances())
-    if (retired.IsShown(key, now_)) exits[key] = ledger_.Exits(key);
+  for (const auto& [rank, instance] : retired.instances())
+    if (retired.IsShown(rank, now_)) exits[rank] = ledger_.Exits(rank);
   for (const SegmentLifecycle::Segment& segment : lifecycle_.segments()) {
-    if (ledger_.WillRetire() || segment.alive || !segment.instance || !segment.exit || IsOwn(segment)) continue;
-    ++exits[*segment.instance][*segment.exit];
+    if (ledger_.WillRetire() || segment.alive || !segment.place || !segment.exit || IsOwn(segment)) continue;
+    ++exits[segment.place->rank][*segment.exit];
   }
-  for (auto& [key, of] : exits)
-    if (!of.empty()) ended_.push_back({ProcessIdentity(key.first, key.second, merger_->rules()), std::move(of)});
+  for (auto& [rank, of] : exits)
+    if (!of.empty()) ended_.push_back({IdentityOf(rank), std::move(of)});
 }
-
-void SegmentSource::SetHealth(std::string_view health) { ledger_.SetHealth(health); }
 
 void SegmentSource::SetLimits(const SeriesLimits& limits, uint64_t max_segment_bytes, std::chrono::milliseconds gauge_ttl,
                               bool hide_ended) {

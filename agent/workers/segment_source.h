@@ -18,10 +18,8 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,10 +27,8 @@
 #include "merge/merge.h"
 #include "model/diagnostics.h"
 #include "model/job_event.h"
-#include "model/process_end.h"
-#include "model/rank_process.h"
+#include "model/process.h"
 #include "model/snapshot.h"
-#include "model/worker_process.h"
 #include "naming/naming.h"
 #include "segment/segment_reader.h"
 #include "workers/segment_directory.h"
@@ -112,10 +108,8 @@ class SegmentSource {
   // Saves the folds, and what was set since, in one write, and removes the files of the processes whose fold is on disk. To be
   // called after each Retire.
   void Commit();
-  // The processes that were found to have ended since the last call, each once.
-  [[nodiscard]] std::vector<ProcessEnd> TakeEnds();
-  // How a process ended whose reason was not known; empty: it still is not.
-  [[nodiscard]] std::string ExitOf(const ProcessEnd& end) const;
+  // The processes that the last Retire found to have ended, each once, with their ends.
+  [[nodiscard]] std::vector<Process> Ends() const;
   // Plans how the read segments and the snapshots of the agent's own sources are exposed. Returns whether that changed.
   bool Plan(const OwnSnapshots& own);
   // The snapshot of all of it. REQUIRES: Plan was called with snapshots of these layouts.
@@ -123,10 +117,14 @@ class SegmentSource {
 
   // As of the last Read, except left_out, which is of the last Plan.
   [[nodiscard]] const SegmentSourceStats& stats() const { return stats_; }
-  // The segments, by the names of their files, whose values are in the totals.
-  [[nodiscard]] std::set<std::string> CountedFiles() const { return lifecycle_.CountedFiles(); }
-  // Of the exposed instances: the living processes, and of each ordinal without one the process that ended last.
-  [[nodiscard]] std::span<const WorkerProcess> processes() const { return processes_; }
+  [[nodiscard]] const SegmentLifecycle& lifecycle() const { return lifecycle_; }
+  // The state, for what is saved with the folds: the judgement of the job. REQUIRES, for its changes: Read was called.
+  [[nodiscard]] Ledger& ledger() { return ledger_; }
+  // Of the exposed ranks: the living processes, and of each place without one the process that ended last. `health` may add
+  // what it has judged.
+  [[nodiscard]] std::span<Process> processes() { return processes_; }
+  // Those that the last Retire has folded.
+  [[nodiscard]] std::span<const Process> folded() const { return folded_; }
   // Of each exposed instance that had a process which ended.
   [[nodiscard]] std::span<const EndedProcesses> ended() const { return ended_; }
   struct Command {
@@ -143,30 +141,12 @@ class SegmentSource {
   void SetIdentityLabels(Labels labels, std::string agent_id);
   // From the next Collect on. REQUIRES: not null.
   void SetNaming(std::shared_ptr<const Naming> naming);
-  // The state's directory was replaced: from now on the state is in this file.
-  void MoveState(std::shared_ptr<JournalFile> file) { ledger_.MoveTo(std::move(file)); }
-  // The judgement of the job's health by the former agents of this run (ledger.h). REQUIRES: Read was called.
-  [[nodiscard]] const std::string& health() const { return ledger_.health(); }
-  // It is saved by the next Commit. REQUIRES: Read was called.
-  void SetHealth(std::string_view health);
   // When the last Read began.
   [[nodiscard]] std::chrono::steady_clock::time_point read_at() const { return now_.steady; }
-  // The processes that run, those that have ended since the Read before, and how processes ended of which that was not known.
-  [[nodiscard]] std::span<const RankProcess> rank_processes() const { return rank_processes_; }
-  [[nodiscard]] std::span<const LateExit> late_exits() const { return lifecycle_.late_exits(); }
   // As on the series of the rank's processes, without the labels of the settings.
-  [[nodiscard]] Identity IdentityOf(const RankKey& rank) const;
-  // The accounts of the ranks' time in the state (ledger.h).
-  [[nodiscard]] bool StateIsLoaded() const { return ledger_.Loaded(); }
-  [[nodiscard]] const std::string& goodput() const { return ledger_.goodput(); }
-  void SetGoodput(std::string_view goodput) { ledger_.SetGoodput(goodput); }
-  [[nodiscard]] bool GoodputIsSaved() const { return ledger_.GoodputIsSaved(); }
-  // Whether the last Commit has put it on disk.
-  [[nodiscard]] bool HealthIsDurable() const { return ledger_.HealthIsDurable(); }
+  [[nodiscard]] Identity IdentityOf(const RankId& rank) const;
   // Waits for the state to be on disk. False: it is not.
   bool FlushState(std::chrono::milliseconds patience);
-  // None if no state is written.
-  [[nodiscard]] std::optional<JournalWriter::Stats> state_stats() const { return ledger_.journal_stats(); }
   // The events that were read since the last call; those of one process are in order.
   [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
   // Where reading continues, for SegmentSourceOptions::event_positions.
@@ -184,8 +164,8 @@ class SegmentSource {
   void ReadAllEvents();
   void ReadEvents(SegmentLifecycle::Segment& segment);
   void CountSegments();
+  [[nodiscard]] Process Describe(const SegmentLifecycle::Segment& segment) const;
   void ListProcesses(std::span<const Ledger::Orphan> orphans);
-  void ListRankProcesses();
   void ShowSaved();
   void ListEnded();
   [[nodiscard]] LivingJob FindLiving() const;
@@ -194,8 +174,8 @@ class SegmentSource {
   SegmentSourceOptions options_;
   std::shared_ptr<const Naming> naming_;  // never null
   CollectTime now_{.tick = kFirstTick};
-  std::vector<WorkerProcess> processes_;
-  std::vector<RankProcess> rank_processes_;
+  std::vector<Process> processes_;
+  std::vector<Process> folded_;
   std::vector<EndedProcesses> ended_;
   std::vector<JobEvent> events_;
   uint64_t events_lost_ = 0;

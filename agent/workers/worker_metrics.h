@@ -11,7 +11,6 @@
 // Thread safety: the collector thread alone.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -23,26 +22,24 @@
 #include <utility>
 #include <vector>
 
-#include "health/hang_judge.h"
 #include "kernel/proc_reader.h"
+#include "model/process.h"
 #include "model/rows.h"
-#include "model/worker_process.h"
 
 namespace persia::agent {
 
 class WorkerMetrics {
  public:
   struct Options {
-    // The current processes, each identity and ordinal once. Called by Collect.
-    std::function<std::span<const WorkerProcess>()> processes;
+    // The current processes, each identity and ordinal once. Called by Collect, which sets their usage.
+    std::function<std::span<Process>()> processes;
     std::string agent_version;
     std::string run_id = {};             // of the agent; that of a process without one, too
     std::optional<Identity> agent = {};  // stands for a job without a worker process; none: nothing does
     std::filesystem::path proc = "/proc";
     // The instances with ended processes. Called by Collect; may be null.
     std::function<std::span<const EndedProcesses>()> ended = {};
-    // Which processes hang, of the last list of processes; may be null. REQUIRES: outlives the source.
-    const HangJudge* judge = nullptr;
+    bool shows_hangs = false;
   };
 
   explicit WorkerMetrics(Options options);
@@ -51,34 +48,9 @@ class WorkerMetrics {
   std::shared_ptr<const Snapshot> Collect();
 
  private:
-  // The values of each process.
-  enum Value : size_t {
-    kCpu,
-    kDied,
-    kHung,
-    kIoWait,
-    kLastChange,
-    kMajorFaults,
-    kMinorFaults,
-    kOpenFds,
-    kReadBytes,
-    kResident,
-    kRestarts,
-    kRunQueueWait,
-    kSegmentUsed,
-    kStartTime,
-    kThreads,
-    kUp,
-    kVirtual,
-    kWrittenBytes,
-    kValues,
-  };
-  using Values = std::array<double, kValues>;
-  static const std::array<Rows::Family, kValues> kFamilies;
-
   using EntryKey = std::pair<Identity, uint32_t>;
   struct Entry {
-    WorkerProcess process;
+    Process process;  // as of the last change of what the layout and the reads of /proc depend on
     std::string pid;  // as a directory name in /proc
     std::string ordinal;
     std::string last_exit;
@@ -88,14 +60,13 @@ class WorkerMetrics {
     std::string library_version;  // kept when the process has ended
   };
 
-  void UpdateEntries(std::span<const WorkerProcess> processes);
-  void SetProcess(Entry& entry, const WorkerProcess& process);
+  void UpdateEntries(std::span<const Process> processes);
+  void SetProcess(Entry& entry, const Process& process);
   // Several copies of the library in one process have a segment each: one of them has what the kernel knows of the process.
   void FindFirsts();
   void FindInfos();
-  // Of the process with this index in the last list.
-  void AddProcess(size_t index);
-  [[nodiscard]] Values ValuesOf(size_t index);
+  void ReadUsage(Process& process, Entry& entry);
+  void AddProcess(const Process& process, const Entry& entry);
 
   const Options options_;
   ProcReader proc_;

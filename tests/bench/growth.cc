@@ -130,7 +130,7 @@ std::function<void()> Collection(std::vector<std::shared_ptr<Image>> images, std
       if (!reader->Read(1, {}, problem)) Fail(problem.text);
       reader->ReadEvents(/*writer_lives=*/true, events);
       Measurements input = MeasurementsOf(*reader);
-      input.ordinal = ordinals.ReserveLowest({input.identity->role, input.identity->replica});
+      input.ordinal = ordinals.ReserveLowest(input.identity->rank()).ordinal;
       inputs.push_back(input);
     }
     state->renderer.Render(*state->merger->Merge(inputs, {}, {}), state->text);
@@ -243,7 +243,7 @@ std::function<void()> OrdinalsOfOneInstance(size_t size) {
   return [size] {
     Ordinals ordinals;
     for (size_t i = 0; i < size; ++i) {
-      if (ordinals.ReserveLowest({"worker", 0}) != i) Fail("a number is wrong");
+      if (ordinals.ReserveLowest({"worker", 0}).ordinal != i) Fail("a number is wrong");
     }
   };
 }

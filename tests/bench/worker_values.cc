@@ -52,14 +52,14 @@ pid_t StartProcess() {
   return pid;
 }
 
-WorkerProcess Describe(ProcReader& proc, pid_t pid, uint32_t ordinal) {
-  WorkerProcess process;
+Process Describe(ProcReader& proc, pid_t pid, uint32_t ordinal) {
+  Process process;
   process.identity = {"bench", {{"instance", "rep_0"}, {"role", "trainer"}}};
   process.ordinal = ordinal;
   process.alive = true;
-  process.pid = static_cast<uint32_t>(pid);
-  process.pid_namespace = proc.PidNamespace("self").value_or(0);
-  process.start_ticks = proc.Stat(std::to_string(pid)).value_or(ProcStat()).start_ticks;
+  process.id.pid = static_cast<uint32_t>(pid);
+  process.id.pid_namespace = proc.PidNamespace("self").value_or(0);
+  process.id.start_ticks = proc.Stat(std::to_string(pid)).value_or(ProcStat()).start_ticks;
   return process;
 }
 
@@ -95,7 +95,7 @@ GpuSample SampleOf(const std::vector<pid_t>& pids) {
   return sample;
 }
 
-std::vector<double> MeasureGpus(ProcReader& proc, const std::vector<pid_t>& pids, const std::vector<WorkerProcess>& processes) {
+std::vector<double> MeasureGpus(ProcReader& proc, const std::vector<pid_t>& pids, const std::vector<Process>& processes) {
   char path[] = "/tmp/persia-bench-XXXXXX";
   close(mkstemp(path));
   std::ofstream(path, std::ios::binary) << EncodeGpuMessage(SampleOf(pids));
@@ -122,12 +122,12 @@ std::vector<double> MeasureGpus(ProcReader& proc, const std::vector<pid_t>& pids
 int Measure() {
   ProcReader proc;
   std::vector<pid_t> pids;
-  std::vector<WorkerProcess> processes;
+  std::vector<Process> processes;
   for (uint32_t i = 0; i < kProcesses; ++i) {
     pids.push_back(StartProcess());
     processes.push_back(Describe(proc, pids.back(), i));
   }
-  WorkerMetrics metrics({.processes = [&] { return std::span<const WorkerProcess>(processes); }, .agent_version = "1"});
+  WorkerMetrics metrics({.processes = [&] { return std::span<Process>(processes); }, .agent_version = "1"});
   MachineSources machine({.state_directory = "/dev/shm"});
   std::vector<double> worker;
   std::vector<double> reads;

@@ -106,7 +106,8 @@ void SharedJob::Collect(Participant& participant, JobSession& session) {
   }
   EndTurn(
       session, {.place = PlaceOf(participant), .is_complete = [&] { return *participant.succeeded; }},
-      [&](bool) { CollectLast(participant, source); }, [&] { EndRun(participant, session, source.CountedFiles()); });
+      [&](bool) { CollectLast(participant, source); },
+      [&] { EndRun(participant, session, source.lifecycle().CountedFiles()); });
   Moment();
   left_run_ = *participant.succeeded ? participant.run : "";
 }

@@ -45,7 +45,7 @@ class GpuRanksTest : public ::testing::Test {
   }
 
   // A living worker, with its files in /proc. `environment`: separated by spaces.
-  WorkerProcess AddWorker(uint32_t pid, int rank, std::string environment = "HOME=/root") {
+  Process AddWorker(uint32_t pid, int rank, std::string environment = "HOME=/root") {
     const std::string folder = proc_ / std::to_string(pid);
     std::filesystem::create_directories(folder + "/ns");
     std::ofstream(folder + "/stat") << pid << " (python3) S 1 1 1 0 -1 4194304 1 0 0 0 1 1 0 0 20 0 7 0 " << kStarted
@@ -55,15 +55,12 @@ class GpuRanksTest : public ::testing::Test {
     std::ofstream(folder + "/cgroup") << "0::/job\n";
     SetNamespace(folder, "pid", "own");
     SetNamespace(folder, "mnt", "own");
-    return {.identity = {"dlrm", {{"instance", "rep_" + std::to_string(rank)}, {"role", "trainer"}}},
-            .alive = true,
-            .pid = pid,
-            .pid_namespace = InodeOf("pid", "own"),
-            .start_ticks = kStarted,
-            .last_change = {}};
+    return {.id = {.pid = pid, .start_ticks = kStarted, .pid_namespace = InodeOf("pid", "own")},
+            .identity = {"dlrm", {{"instance", "rep_" + std::to_string(rank)}, {"role", "trainer"}}},
+            .alive = true};
   }
 
-  [[nodiscard]] std::vector<std::optional<size_t>> Assign(const std::vector<WorkerProcess>& processes) {
+  [[nodiscard]] std::vector<std::optional<size_t>> Assign(const std::vector<Process>& processes) {
     return GpuRanks(std::filesystem::path(proc_.path()), initial_ ? InodeOf("pid", "own") : GpuRanks::kInitialPidNamespace,
                     std::chrono::minutes(1))
         .Assign(sample_, processes);
@@ -90,10 +87,10 @@ TEST_F(GpuRanksTest, InAnotherNamespaceTheDriversNumbersMeanNothing) {
 TEST_F(GpuRanksTest, AProcessOfAnotherNamespaceOrStartTimeIsNoRank) {
   sample_.devices[0].pids = {100};
   sample_.devices[1].pids = {101};
-  WorkerProcess elsewhere = AddWorker(100, 0);
-  elsewhere.pid_namespace += 1;
-  WorkerProcess later = AddWorker(101, 1);
-  later.start_ticks += 1;
+  Process elsewhere = AddWorker(100, 0);
+  elsewhere.id.pid_namespace += 1;
+  Process later = AddWorker(101, 1);
+  later.id.start_ticks += 1;
   EXPECT_THAT(Assign({elsewhere, later}), ElementsAre(kNone, kNone));
 }
 
@@ -105,7 +102,7 @@ TEST_F(GpuRanksTest, AProcessThatStartedAfterTheSampleIsAnotherOne) {
 
 TEST_F(GpuRanksTest, ADeadRankHasNoDevice) {
   sample_.devices[0].pids = {100};
-  WorkerProcess dead = AddWorker(100, 0);
+  Process dead = AddWorker(100, 0);
   dead.alive = false;
   EXPECT_THAT(Assign({dead}), ElementsAre(kNone, kNone));
 }
@@ -145,11 +142,11 @@ TEST_F(GpuRanksTest, AWorkerWithoutAMaskMayUseAnyDevice) {
 
 TEST_F(GpuRanksTest, AWorkerWhoseEnvironmentCannotBeReadMayUseAnyDevice) {
   initial_ = false;
-  const WorkerProcess hidden = AddWorker(101, 1);
+  const Process hidden = AddWorker(101, 1);
   std::filesystem::remove(proc_ / "101/environ");
   EXPECT_THAT(Assign({AddWorker(100, 0, "CUDA_VISIBLE_DEVICES=GPU-a"), hidden}), ElementsAre(kNone, kNone));
-  WorkerProcess elsewhere = AddWorker(102, 2, "CUDA_VISIBLE_DEVICES=GPU-b");
-  elsewhere.pid_namespace += 1;
+  Process elsewhere = AddWorker(102, 2, "CUDA_VISIBLE_DEVICES=GPU-b");
+  elsewhere.id.pid_namespace += 1;
   EXPECT_THAT(Assign({AddWorker(100, 0, "CUDA_VISIBLE_DEVICES=GPU-a"), elsewhere}), ElementsAre(kNone, kNone));
 }
 
@@ -157,7 +154,7 @@ TEST_F(GpuRanksTest, AMaskOfIndexesNeedsTheAgentsContainer) {
   initial_ = false;
   const std::string mask = "CUDA_VISIBLE_DEVICES=1 CUDA_DEVICE_ORDER=PCI_BUS_ID";
   EXPECT_THAT(Assign({AddWorker(100, 0, mask)}), ElementsAre(kNone, 0));
-  WorkerProcess other = AddWorker(100, 0, mask);
+  Process other = AddWorker(100, 0, mask);
   SetNamespace(proc_ / "100", "mnt", "other");
   EXPECT_THAT(Assign({other}), ElementsAre(kNone, kNone));
   other = AddWorker(100, 0, mask);
@@ -186,7 +183,7 @@ TEST_F(GpuRanksTest, ADividedDeviceBelongsToNobody) {
 }
 
 TEST_F(GpuRanksTest, ALostDeviceKeepsItsRankWhileTheProcessLives) {
-  std::vector<WorkerProcess> processes = {AddWorker(100, 0)};
+  std::vector<Process> processes = {AddWorker(100, 0)};
   GpuRanks ranks(std::filesystem::path(proc_.path()), InodeOf("pid", "own"), std::chrono::minutes(1));
   sample_.devices[0].pids = {100};
   EXPECT_THAT(ranks.Assign(sample_, processes), ElementsAre(0, kNone));
@@ -202,7 +199,7 @@ TEST_F(GpuRanksTest, ALostDeviceKeepsItsRankWhileTheProcessLives) {
 
 // A pipe takes the place of a file of the kernel that does not answer.
 TEST_F(GpuRanksTest, AnEnvironmentThatCannotBeReadDelaysNothing) {
-  const std::vector<WorkerProcess> processes = {AddWorker(100, 0, "CUDA_VISIBLE_DEVICES=GPU-a"), AddWorker(101, 1)};
+  const std::vector<Process> processes = {AddWorker(100, 0, "CUDA_VISIBLE_DEVICES=GPU-a"), AddWorker(101, 1)};
   const std::string environment = proc_ / "101/environ";
   std::filesystem::remove(environment);
   ASSERT_EQ(mkfifo(environment.c_str(), 0600), 0);

@@ -64,13 +64,12 @@ class GpuWatchTest : public ::testing::Test {
             }};
   }
 
-  std::vector<WorkerProcess> Rank(int number) {
-    return {{.identity = {"dlrm", {{"instance", "rep_" + std::to_string(number)}, {"role", "trainer"}}},
-             .alive = true,
-             .pid = static_cast<uint32_t>(getpid()),
-             .pid_namespace = proc_.PidNamespace("self").value(),
-             .start_ticks = proc_.Stat("self").value().start_ticks,
-             .last_change = {}}};
+  std::vector<Process> Rank(int number) {
+    return {{.id = {.pid = static_cast<uint32_t>(getpid()),
+                    .start_ticks = proc_.Stat("self").value().start_ticks,
+                    .pid_namespace = proc_.PidNamespace("self").value()},
+             .identity = {"dlrm", {{"instance", "rep_" + std::to_string(number)}, {"role", "trainer"}}},
+             .alive = true}};
   }
 
   // The instance of each series of this metric, by device.
@@ -89,7 +88,7 @@ class GpuWatchTest : public ::testing::Test {
   }
 
   template <class Condition>
-  static void LookUntil(GpuWatch& gpus, const std::vector<WorkerProcess>& processes, Condition there) {
+  static void LookUntil(GpuWatch& gpus, const std::vector<Process>& processes, Condition there) {
     for (gpus.Look(processes); !there(); gpus.Look(processes)) std::this_thread::sleep_for(milliseconds(2));
   }
 

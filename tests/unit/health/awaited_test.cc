@@ -29,29 +29,29 @@ class AwaitedTest : public ::testing::Test {
  protected:
   void Set(uint32_t rank, const std::string& phase, seconds in_phase, std::optional<double> step = 812,
            const std::string& role = "trainer") {
-    WorkerProcess process;
+    Process process;
     process.identity = {"dlrm", {{"instance", "rep_" + std::to_string(rank)}, {"role", role}}};
     process.alive = true;
-    process.pid = 100 + rank;
+    process.id.pid = 100 + rank;
     process.phase = phase;
     process.in_phase = in_phase;
     process.step = step;
     process.phase_seconds = {{"data", 1}, {"sync", 1}};
-    std::erase_if(processes_, [&](const WorkerProcess& known) { return known.identity == process.identity; });
+    std::erase_if(processes_, [&](const Process& known) { return known.identity == process.identity; });
     processes_.push_back(std::move(process));
   }
   // 10 s after the last one.
   std::vector<std::string> Look(milliseconds hang_after = seconds(60)) {
     now_ += seconds(10);
-    judge_.Look(processes_, now_, {.hang_after = hang_after, .is_stopped = [&](const WorkerProcess& process) {
-                                     return stopped_.contains(process.pid);
+    judge_.Look(processes_, now_, {.hang_after = hang_after, .is_stopped = [&](const Process& process) {
+                                     return stopped_.contains(process.id.pid);
                                    }});
     std::vector<std::string> texts;
     for (const AwaitedJudge::Verdict& verdict : judge_.verdicts()) texts.push_back(HeadlineOf(SentenceOf(verdict)));
     return texts;
   }
 
-  std::vector<WorkerProcess> processes_;
+  std::vector<Process> processes_;
   std::set<uint32_t> stopped_;
   AwaitedJudge judge_;
   AwaitedJudge::TimePoint now_{};

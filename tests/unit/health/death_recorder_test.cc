@@ -18,32 +18,27 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
-using TimePoint = Death::TimePoint;
+using TimePoint = ProcessEnd::TimePoint;
 
-ProcessEnd EndOf(const std::string& exit, uint32_t pid = 1, TimePoint at = TimePoint(seconds(1000))) {
-  ProcessEnd end;
-  end.segment_id = "id" + std::to_string(pid);
-  end.identity = {"dlrm", {{"instance", "rep_" + std::to_string(pid)}, {"role", "trainer"}}};
-  end.pid = pid;
-  end.start_ticks = pid;
-  end.exit = exit;
-  end.birth = at - seconds(10);
-  end.ended_at = at;
-  return end;
+Process EndOf(const std::string& exit, uint32_t pid = 1, TimePoint at = TimePoint(seconds(1000))) {
+  return {.id = {.pid = pid, .start_ticks = pid},
+          .identity = {"dlrm", {{"instance", "rep_" + std::to_string(pid)}, {"role", "trainer"}}},
+          .birth_unix_ns = 990'000'000'000,
+          .end = ProcessEnd{.exit = exit, .at = at}};
 }
 
 class DeathRecorderTest : public ::testing::Test {
  protected:
-  std::vector<std::string> Look(const std::vector<ProcessEnd>& ends) {
+  std::vector<std::string> Look(const std::vector<Process>& ended) {
     std::vector<std::string> told;
-    for (const auto& [end, death] : recorder_.Look(ends, moment_)) told.push_back(end.exit + (death ? " died" : ""));
+    for (const Process& one : recorder_.Look(ended, moment_)) told.push_back(one.end->exit + (one.end->death ? " died" : ""));
     return told;
   }
   uint64_t Total(DeathCause cause) { return recorder_.memory().totals[static_cast<size_t>(cause)]; }
 
   DeathRecorder recorder_;
   std::string told_later_;
-  DeathRecorder::Moment moment_{.exit_of = [this](const ProcessEnd&) { return told_later_; }};
+  DeathRecorder::Moment moment_{.exit_of = [this](const Process&) { return told_later_; }};
 };
 
 TEST_F(DeathRecorderTest, DeathsAreCountedByCauseAndCleanExitsAreNot) {
@@ -80,10 +75,10 @@ TEST_F(DeathRecorderTest, AnEndIsToldWhateverItsTimes) {
               UnorderedElementsAre("SIGSEGV died", "exit_3 died"));
 }
 
-ProcessEnd EndWithSign(const std::string& exit, uint32_t pid, seconds sign) {
-  ProcessEnd end = EndOf(exit, pid);
-  end.last_sign = TimePoint(sign);
-  return end;
+Process EndWithSign(const std::string& exit, uint32_t pid, seconds sign) {
+  Process ended = EndOf(exit, pid);
+  ended.end->last_sign = TimePoint(sign);
+  return ended;
 }
 
 TEST_F(DeathRecorderTest, DeathsOfOneCollectionAreInTheOrderOfTheirTimes) {
@@ -92,12 +87,12 @@ TEST_F(DeathRecorderTest, DeathsOfOneCollectionAreInTheOrderOfTheirTimes) {
                     EndWithSign("unknown", 7, seconds(996)), EndOf("exit_0", 8)}),
               ElementsAre("SIGSEGV died", "exit_1 died", "exit_9 died", "exit_0", "unknown died", "unknown died",
                           "SIGTERM died", "SIGTERM died"));
-  const std::vector<Death>& deaths = recorder_.memory().deaths;
+  const std::vector<Process>& deaths = recorder_.memory().deaths;
   ASSERT_THAT(deaths, SizeIs(7));
-  EXPECT_EQ(deaths[0].ended_at, TimePoint(seconds(997)));
-  EXPECT_EQ(deaths[1].ended_at, TimePoint(seconds(998)));
-  EXPECT_EQ(deaths[2].ended_at, TimePoint(seconds(1000))) << "it left no sign";
-  EXPECT_EQ(deaths[6].ended_at, TimePoint(seconds(1000))) << "its launcher ended it, after its last sign";
+  EXPECT_EQ(deaths[0].end->at, TimePoint(seconds(997)));
+  EXPECT_EQ(deaths[1].end->at, TimePoint(seconds(998)));
+  EXPECT_EQ(deaths[2].end->at, TimePoint(seconds(1000))) << "it left no sign";
+  EXPECT_EQ(deaths[6].end->at, TimePoint(seconds(1000))) << "its launcher ended it, after its last sign";
 }
 
 TEST_F(DeathRecorderTest, ADeathWhoseReasonIsToldLaterHasItsPlace) {
@@ -106,16 +101,16 @@ TEST_F(DeathRecorderTest, ADeathWhoseReasonIsToldLaterHasItsPlace) {
   told_later_ = "SIGKILL";
   Look({EndWithSign("exit_2", 4, seconds(1007))});
   std::vector<std::string> exits;
-  for (const Death& death : recorder_.memory().deaths) exits.push_back(death.exit);
+  for (const Process& dead : recorder_.memory().deaths) exits.push_back(dead.end->exit);
   EXPECT_THAT(exits, ElementsAre("SIGSEGV", "SIGKILL", "exit_1", "exit_2"));
 }
 
 TEST_F(DeathRecorderTest, ADataLoaderThatTheKernelKilledIsADeath) {
-  ProcessEnd end = EndOf("unknown");
-  end.ordinal = 1;
-  EXPECT_THAT(Look({end}), ElementsAre("unknown"));
-  end.about.killed_for_memory = true;
-  EXPECT_THAT(Look({end}), ElementsAre("unknown died"));
+  Process ended = EndOf("unknown");
+  ended.ordinal = 1;
+  EXPECT_THAT(Look({ended}), ElementsAre("unknown"));
+  ended.end->about.killed_for_memory = true;
+  EXPECT_THAT(Look({ended}), ElementsAre("unknown died"));
   EXPECT_EQ(Total(DeathCause::kOutOfMemory), 1);
 }
 
@@ -126,8 +121,8 @@ TEST_F(DeathRecorderTest, AStateThatIsReadLateAddsItsDeaths) {
   Look({EndOf("exit_3", 3)});
   recorder_.Restore(former);
   ASSERT_THAT(recorder_.memory().deaths, SizeIs(2));
-  EXPECT_EQ(recorder_.memory().deaths[0].exit, "SIGSEGV");
-  EXPECT_EQ(recorder_.memory().deaths[1].exit, "exit_3");
+  EXPECT_EQ(recorder_.memory().deaths[0].end->exit, "SIGSEGV");
+  EXPECT_EQ(recorder_.memory().deaths[1].end->exit, "exit_3");
   EXPECT_EQ(Total(DeathCause::kCrash), 1);
   EXPECT_EQ(Total(DeathCause::kExitCode), 1);
   told_later_ = "SIGKILL";
@@ -136,46 +131,47 @@ TEST_F(DeathRecorderTest, AStateThatIsReadLateAddsItsDeaths) {
 
 // 200 ranks that their launcher ended must not hide the one that made it do so.
 TEST_F(DeathRecorderTest, OfTooManyDeathsThoseByTheLauncherGoFirst) {
-  std::vector<ProcessEnd> ends{EndOf("SIGSEGV")};
+  std::vector<Process> ends{EndOf("SIGSEGV")};
   for (uint32_t pid = 2; pid < 200; ++pid) ends.push_back(EndOf("SIGTERM", pid));
   Look(ends);
   EXPECT_THAT(recorder_.memory().deaths, SizeIs(DeathMemory::kMaxDeaths));
-  EXPECT_EQ(recorder_.memory().deaths[0].exit, "SIGSEGV");
+  EXPECT_EQ(recorder_.memory().deaths[0].end->exit, "SIGSEGV");
   EXPECT_EQ(Total(DeathCause::kLauncher), 198);
 }
 
 DeathMemory Sample() {
   DeathMemory memory;
-  ProcessEnd end = EndOf("SIGKILL");
-  end.phase = "data";
-  end.step = 812;
-  end.last_events = {"12:00:01 my_app checkpoint: bytes=1024"};
-  end.exception =
+  Process ended = EndOf("SIGKILL");
+  ended.phase = "data";
+  ended.step = 812;
+  ended.end->last_events = {"12:00:01 my_app checkpoint: bytes=1024"};
+  ended.end->exception =
       UncaughtException{.type = "OSError", .message = "full", .where = "a.py:1 in f", .phase = "data", .error_number = 28};
-  end.about = {.killed_for_memory = true,
-               .kills_are_known = true,
-               .memory_cgroup = "/job",
-               .memory_limit = 1,
-               .resident = 2,
-               .resident_before = 3,
-               .oom_score = 4,
-               .full_filesystems = {"/dev/shm", "/tmp"},
-               .open_files = 5,
-               .max_open_files = 6,
-               .max_file_bytes = 7,
-               .cpu_seconds = 8,
-               .max_cpu_seconds = 9,
-               .max_address_space = 10,
-               .stderr_lines = {"Traceback", "x"},
-               .stacks = "Thread 0x1\n"};
-  memory.deaths.push_back(DeathOf(end));
-  end.exit.clear();
-  end.hung_for = seconds(5);
-  memory.untold.push_back(end);
-  end.exception->was_caught = true;
-  memory.untold.push_back(end);
-  end.exception.reset();
-  memory.untold.push_back(end);
+  ended.end->about = {.killed_for_memory = true,
+                      .kills_are_known = true,
+                      .memory_cgroup = "/job",
+                      .memory_limit = 1,
+                      .resident = 2,
+                      .resident_before = 3,
+                      .oom_score = 4,
+                      .full_filesystems = {"/dev/shm", "/tmp"},
+                      .open_files = 5,
+                      .max_open_files = 6,
+                      .max_file_bytes = 7,
+                      .cpu_seconds = 8,
+                      .max_cpu_seconds = 9,
+                      .max_address_space = 10,
+                      .stderr_lines = {"Traceback", "x"},
+                      .stacks = "Thread 0x1\n"};
+  memory.deaths.push_back(ended);
+  SetDeath(memory.deaths.back(), DeathOf(ended));
+  ended.end->exit.clear();
+  ended.end->hung_for = seconds(5);
+  memory.untold.push_back(ended);
+  ended.end->exception->was_caught = true;
+  memory.untold.push_back(ended);
+  ended.end->exception.reset();
+  memory.untold.push_back(ended);
   memory.totals[2] = 7;
   memory.kills = {{"host", 3}, {"/sys/fs/cgroup/job", 1}};
   return memory;
@@ -200,8 +196,14 @@ TEST(DeathMemoryTest, MalformedBytesAreRefused) {
     EXPECT_FALSE(DecodeAs<DeathMemory>(Encode(memory))) << step;
   }
   memory = Sample();
-  memory.deaths[0].cause = static_cast<DeathCause>(kDeathCauses);
+  memory.deaths[0].end->death->cause = static_cast<DeathCause>(kDeathCauses);
   EXPECT_FALSE(DecodeAs<DeathMemory>(Encode(memory))) << "an unknown cause";
+  memory = Sample();
+  memory.deaths[0].end->death.reset();
+  EXPECT_FALSE(DecodeAs<DeathMemory>(Encode(memory))) << "it has not died";
+  memory = Sample();
+  memory.untold[0].end.reset();
+  EXPECT_FALSE(DecodeAs<DeathMemory>(Encode(memory))) << "it has not ended";
 }
 
 }  // namespace

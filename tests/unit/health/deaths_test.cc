@@ -24,20 +24,22 @@ using ::testing::Not;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-ProcessEnd EndBy(const std::string& exit) {
-  ProcessEnd end;
-  end.identity = {"dlrm", {{"instance", "rep_3"}, {"role", "trainer"}}};
-  end.exit = exit;
-  return end;
+Process EndBy(const std::string& exit) {
+  return {.identity = {"dlrm", {{"instance", "rep_3"}, {"role", "trainer"}}}, .end = ProcessEnd{.exit = exit}};
 }
 
-ProcessEnd EndByException(const UncaughtException& exception) {
-  ProcessEnd end = EndBy("exit_1");
-  end.exception = exception;
-  return end;
+Process EndByException(const UncaughtException& exception) {
+  Process ended = EndBy("exit_1");
+  ended.end->exception = exception;
+  return ended;
 }
 
-std::string CauseOf(const ProcessEnd& end) { return std::string(Name(DeathOf(end).cause)); }
+Process Dead(Process ended) {
+  SetDeath(ended, DeathOf(ended));
+  return ended;
+}
+
+std::string CauseOf(const Process& ended) { return std::string(Name(DeathOf(ended).cause)); }
 
 TEST(DeathsTest, ReasonsAloneNameACause) {
   const std::pair<const char*, const char*> cases[] = {
@@ -52,88 +54,88 @@ TEST(DeathsTest, ReasonsAloneNameACause) {
 
 TEST(DeathsTest, AKillThatTheKernelCountedIsLackOfMemory) {
   for (const char* exit : {"SIGKILL", "exit_137", "unknown"}) {
-    ProcessEnd end = EndBy(exit);
-    end.about.killed_for_memory = true;
-    EXPECT_EQ(CauseOf(end), "out_of_memory") << exit;
+    Process ended = EndBy(exit);
+    ended.end->about.killed_for_memory = true;
+    EXPECT_EQ(CauseOf(ended), "out_of_memory") << exit;
   }
-  ProcessEnd other = EndBy("SIGSEGV");
-  other.about.killed_for_memory = true;
+  Process other = EndBy("SIGSEGV");
+  other.end->about.killed_for_memory = true;
   EXPECT_EQ(CauseOf(other), "crash") << "the kernel kills by SIGKILL";
 }
 
 TEST(DeathsTest, LackOfMemoryIsToldWithTheLimitAndTheTrend) {
-  ProcessEnd end = EndBy("SIGKILL");
-  end.phase = "data";
-  end.step = 812;
-  end.about = {.killed_for_memory = true,
-               .memory_cgroup = "/job",
-               .memory_limit = 4096 * kMiB,
-               .resident = 3993 * kMiB,
-               .resident_before = 1229 * kMiB,
-               .oom_score = 950};
+  Process ended = EndBy("SIGKILL");
+  ended.phase = "data";
+  ended.step = 812;
+  ended.end->about = {.killed_for_memory = true,
+                      .memory_cgroup = "/job",
+                      .memory_limit = 4096 * kMiB,
+                      .resident = 3993 * kMiB,
+                      .resident_before = 1229 * kMiB,
+                      .oom_score = 950};
   EXPECT_EQ(
-      SentenceOf(DeathOf(end)),
+      SentenceOf(Dead(ended)),
       "killed by the kernel for lack of memory (the limit of its cgroup /job is 4.0 GiB; it had 3.9 GiB in memory, up to a "
       "minute before 1.2 GiB; its oom_score was 950); in data, step 812");
 }
 
 TEST(DeathsTest, SigkillFromElsewhereSaysThatTheKernelDidNot) {
-  ProcessEnd end = EndBy("SIGKILL");
-  EXPECT_EQ(DeathOf(end).what, "SIGKILL") << "nothing is known of the kernel's count";
-  end.about.kills_are_known = true;
-  EXPECT_THAT(DeathOf(end).what, HasSubstr("the kernel has counted no kill for lack of memory"));
+  Process ended = EndBy("SIGKILL");
+  EXPECT_EQ(DeathOf(ended).what, "SIGKILL") << "nothing is known of the kernel's count";
+  ended.end->about.kills_are_known = true;
+  EXPECT_THAT(DeathOf(ended).what, HasSubstr("the kernel has counted no kill for lack of memory"));
 }
 
 TEST(DeathsTest, SigbusOnAFullFilesystemIsAFullDisk) {
-  ProcessEnd end = EndBy("SIGBUS");
-  end.about.full_filesystems = {"/dev/shm"};
-  EXPECT_EQ(CauseOf(end), "disk_full");
-  EXPECT_EQ(DeathOf(end).what, "SIGBUS, while /dev/shm was full");
-  end.exit = "SIGSEGV";
-  EXPECT_EQ(CauseOf(end), "crash");
+  Process ended = EndBy("SIGBUS");
+  ended.end->about.full_filesystems = {"/dev/shm"};
+  EXPECT_EQ(CauseOf(ended), "disk_full");
+  EXPECT_EQ(DeathOf(ended).what, "SIGBUS, while /dev/shm was full");
+  ended.end->exit = "SIGSEGV";
+  EXPECT_EQ(CauseOf(ended), "crash");
 }
 
 TEST(DeathsTest, AnExceptionIsToldWithItsPlace) {
   const UncaughtException exception{
       .type = "ValueError", .message = "bad row", .where = "train.py:42 in load", .phase = "data"};
-  ProcessEnd end = EndByException(exception);
-  end.phase = "other";  // it has left them all
-  EXPECT_EQ(CauseOf(end), "exception");
-  EXPECT_EQ(SentenceOf(DeathOf(end)), "ValueError: bad row (train.py:42 in load); in data");
+  Process ended = EndByException(exception);
+  ended.phase = "other";  // it has left them all
+  EXPECT_EQ(CauseOf(ended), "exception");
+  EXPECT_EQ(SentenceOf(Dead(ended)), "ValueError: bad row (train.py:42 in load); in data");
 }
 
 // Such as SIGABRT of NCCL or CUDA, which are torn down after the exception, or SIGKILL of a launcher that does not wait.
 TEST(DeathsTest, ASignalAfterAnUncaughtExceptionIsNotTheReason) {
   for (const char* exit : {"SIGABRT", "SIGSEGV", "SIGKILL", "SIGTERM"}) {
-    ProcessEnd end = EndBy(exit);
-    end.exception = {.type = "ValueError", .message = "bad row", .where = "train.py:42 in load", .phase = "data"};
-    end.hung_for = seconds(94);
-    EXPECT_EQ(CauseOf(end), "exception") << exit;
-    EXPECT_EQ(SentenceOf(DeathOf(end)), "ValueError: bad row (train.py:42 in load), then " + std::string(exit) + "; in data");
+    Process ended = EndBy(exit);
+    ended.end->exception = {.type = "ValueError", .message = "bad row", .where = "train.py:42 in load", .phase = "data"};
+    ended.end->hung_for = seconds(94);
+    EXPECT_EQ(CauseOf(ended), "exception") << exit;
+    EXPECT_EQ(SentenceOf(Dead(ended)), "ValueError: bad row (train.py:42 in load), then " + std::string(exit) + "; in data");
   }
 }
 
 TEST(DeathsTest, AnExceptionThatTheProgramCaughtIsToldButNotTakenForTheReason) {
-  ProcessEnd end = EndBy("exit_3");
-  end.exception = {
+  Process ended = EndBy("exit_3");
+  ended.end->exception = {
       .type = "ConnectionError", .message = "no wandb", .where = "a.py:1 in f", .phase = "data", .was_caught = true};
-  end.phase = "compute";
-  EXPECT_EQ(CauseOf(end), "exit_code");
-  EXPECT_EQ(SentenceOf(DeathOf(end)),
+  ended.phase = "compute";
+  EXPECT_EQ(CauseOf(ended), "exit_code");
+  EXPECT_EQ(SentenceOf(Dead(ended)),
             "exit code 3; its last exception, which did not end it, was ConnectionError: no wandb "
             "(a.py:1 in f); in compute");
-  end.exit = "SIGKILL";
-  end.hung_for = seconds(94);
-  EXPECT_EQ(CauseOf(end), "hang");
-  EXPECT_THAT(DeathOf(end).what, HasSubstr("ConnectionError"));
+  ended.end->exit = "SIGKILL";
+  ended.end->hung_for = seconds(94);
+  EXPECT_EQ(CauseOf(ended), "hang");
+  EXPECT_THAT(DeathOf(ended).what, HasSubstr("ConnectionError"));
 }
 
 TEST(DeathsTest, LackOfMemoryIsToldWithTheExceptionBeforeIt) {
-  ProcessEnd end = EndByException({.type = "ValueError", .message = "bad row", .where = {}, .phase = {}});
-  end.exit = "SIGKILL";
-  end.about.killed_for_memory = true;
-  EXPECT_EQ(CauseOf(end), "out_of_memory");
-  EXPECT_THAT(DeathOf(end).what, HasSubstr("ValueError: bad row"));
+  Process ended = EndByException({.type = "ValueError", .message = "bad row", .where = {}, .phase = {}});
+  ended.end->exit = "SIGKILL";
+  ended.end->about.killed_for_memory = true;
+  EXPECT_EQ(CauseOf(ended), "out_of_memory");
+  EXPECT_THAT(DeathOf(ended).what, HasSubstr("ValueError: bad row"));
 }
 
 TEST(DeathsTest, ExceptionsOfResourcesAreNamedAfterThem) {
@@ -152,30 +154,30 @@ TEST(DeathsTest, ExceptionsOfResourcesAreNamedAfterThem) {
 }
 
 TEST(DeathsTest, AnExitWithAllDescriptorsUsedIsALimit) {
-  ProcessEnd end = EndBy("exit_1");
-  end.about.max_open_files = 1024;
-  end.about.open_files = 900;
-  EXPECT_EQ(CauseOf(end), "exit_code");
-  end.about.open_files = 1024;
-  EXPECT_EQ(CauseOf(end), "limit");
+  Process ended = EndBy("exit_1");
+  ended.end->about.max_open_files = 1024;
+  ended.end->about.open_files = 900;
+  EXPECT_EQ(CauseOf(ended), "exit_code");
+  ended.end->about.open_files = 1024;
+  EXPECT_EQ(CauseOf(ended), "limit");
 }
 
 TEST(DeathsTest, ALimitIsToldWithItsValue) {
-  ProcessEnd end = EndBy("SIGXCPU");
-  end.about.max_cpu_seconds = 2;
-  EXPECT_EQ(DeathOf(end).what, "SIGXCPU: it used up its processor time (its limit is 2 s)");
+  Process ended = EndBy("SIGXCPU");
+  ended.end->about.max_cpu_seconds = 2;
+  EXPECT_EQ(DeathOf(ended).what, "SIGXCPU: it used up its processor time (its limit is 2 s)");
 }
 
 TEST(DeathsTest, AHangEndedFromOutsideIsTheCause) {
   for (const char* exit : {"SIGKILL", "SIGTERM"}) {
-    ProcessEnd end = EndBy(exit);
-    end.hung_for = seconds(94);
-    EXPECT_EQ(CauseOf(end), "hang") << exit;
-    EXPECT_THAT(DeathOf(end).what, HasSubstr("it hung for 94 s, then " + std::string(exit)));
+    Process ended = EndBy(exit);
+    ended.end->hung_for = seconds(94);
+    EXPECT_EQ(CauseOf(ended), "hang") << exit;
+    EXPECT_THAT(DeathOf(ended).what, HasSubstr("it hung for 94 s, then " + std::string(exit)));
   }
-  ProcessEnd end = EndBy("SIGSEGV");
-  end.hung_for = seconds(94);
-  EXPECT_EQ(CauseOf(end), "crash");
+  Process ended = EndBy("SIGSEGV");
+  ended.end->hung_for = seconds(94);
+  EXPECT_EQ(CauseOf(ended), "crash");
 }
 
 TEST(DeathsTest, EveryCauseHasANameAndEveryDeathSaysWhatToLookAt) {
@@ -198,15 +200,15 @@ TEST(DeathsTest, CleanExitsAndDataLoadersAreNoDeaths) {
   EXPECT_TRUE(IsDeath(kUnknownEnd, 1, true)) << "the kernel killed it";
 }
 
-bool Follows(const ProcessEnd& end, const std::optional<Interruption>& interruption) {
-  return IsConsequence(DeathOf(end), end, interruption);
+bool Follows(const Process& ended, const std::optional<Interruption>& interruption) {
+  return IsConsequence(DeathOf(ended), ended, interruption);
 }
 
 TEST(DeathsTest, WhatASignalToTheJobEndsFollowsFromIt) {
-  const Interruption asked{.signal = "SIGTERM", .at = Death::TimePoint(seconds(1000))};
-  const auto ends_at = [](ProcessEnd end, milliseconds at) {
-    end.ended_at = Death::TimePoint(at);
-    return end;
+  const Interruption asked{.signal = "SIGTERM", .at = ProcessEnd::TimePoint(seconds(1000))};
+  const auto ends_at = [](Process ended, milliseconds at) {
+    ended.end->at = ProcessEnd::TimePoint(at);
+    return ended;
   };
   for (const char* exit : {"SIGINT", "SIGTERM", "SIGHUP", "SIGKILL", "exit_1", "exit_143", "unknown"}) {
     EXPECT_TRUE(Follows(ends_at(EndBy(exit), seconds(1001)), asked)) << exit;
@@ -217,20 +219,20 @@ TEST(DeathsTest, WhatASignalToTheJobEndsFollowsFromIt) {
   for (const char* exit : {"SIGSEGV", "SIGABRT", "SIGXCPU"}) {
     EXPECT_FALSE(Follows(ends_at(EndBy(exit), seconds(1001)), asked)) << exit;
   }
-  ProcessEnd killed = EndBy("SIGKILL");
-  killed.about.killed_for_memory = true;
+  Process killed = EndBy("SIGKILL");
+  killed.end->about.killed_for_memory = true;
   EXPECT_FALSE(Follows(ends_at(killed, seconds(1001)), asked));
-  ProcessEnd hung = EndBy("SIGTERM");
-  hung.hung_for = seconds(94);
+  Process hung = EndBy("SIGTERM");
+  hung.end->hung_for = seconds(94);
   EXPECT_FALSE(Follows(ends_at(hung, seconds(1001)), asked));
 }
 
 TEST(DeathsTest, AnExceptionFollowsFromASignalThatCameBeforeIt) {
-  const Interruption asked{.signal = "SIGTERM", .at = Death::TimePoint(std::chrono::microseconds(1'000'000'900))};
+  const Interruption asked{.signal = "SIGTERM", .at = ProcessEnd::TimePoint(std::chrono::microseconds(1'000'000'900))};
   const auto raised_at = [](milliseconds at) {
-    ProcessEnd end = EndByException({.type = "ConnectionError", .raised_at = Death::TimePoint(at)});
-    end.ended_at = Death::TimePoint(seconds(1001));
-    return end;
+    Process ended = EndByException({.type = "ConnectionError", .raised_at = ProcessEnd::TimePoint(at)});
+    ended.end->at = ProcessEnd::TimePoint(seconds(1001));
+    return ended;
   };
   EXPECT_TRUE(Follows(raised_at(milliseconds(1'000'000)), asked)) << "in the same millisecond";
   EXPECT_FALSE(Follows(raised_at(milliseconds(999'999)), asked));
@@ -238,20 +240,20 @@ TEST(DeathsTest, AnExceptionFollowsFromASignalThatCameBeforeIt) {
 }
 
 TEST(DeathsTest, ALauncherThatTellsOfItsRanksFollowsThem) {
-  ProcessEnd end = EndByException({.type = "ChildFailedError"});
-  EXPECT_FALSE(Follows(end, {}));
-  end.identity.labels = {{"instance", "rep_0"}, {"role", "launcher"}};
-  EXPECT_TRUE(Follows(end, {}));
-  end.exception->type = "RendezvousConnectionError";
-  EXPECT_FALSE(Follows(end, {}));
+  Process ended = EndByException({.type = "ChildFailedError"});
+  EXPECT_FALSE(Follows(ended, {}));
+  ended.identity.labels = {{"instance", "rep_0"}, {"role", "launcher"}};
+  EXPECT_TRUE(Follows(ended, {}));
+  ended.end->exception->type = "RendezvousConnectionError";
+  EXPECT_FALSE(Follows(ended, {}));
 }
 
 TEST(DeathsTest, APlaceIsToldOnlyIfItIsKnown) {
-  EXPECT_EQ(PlaceOf(DeathOf(EndBy("SIGSEGV"))), "");
-  ProcessEnd end = EndBy("SIGSEGV");
-  end.phase = "other";
-  EXPECT_EQ(PlaceOf(DeathOf(end)), "outside of its phases");
-  EXPECT_THAT(PlaceOf(DeathOf(end)), Not(HasSubstr("step")));
+  EXPECT_EQ(PlaceOf(Dead(EndBy("SIGSEGV"))), "");
+  Process ended = EndBy("SIGSEGV");
+  ended.phase = "other";
+  EXPECT_EQ(PlaceOf(Dead(ended)), "outside of its phases");
+  EXPECT_THAT(PlaceOf(Dead(ended)), Not(HasSubstr("step")));
 }
 
 }  // namespace

@@ -51,14 +51,14 @@ class GoodputTest : public ::testing::Test {
   }
   // All that is there by then; its clocks run until the look before.
   void Look(seconds now, std::optional<Nanoseconds> over_at = {}, std::vector<LateExit> exits = {}) {
-    std::vector<RankProcess> read;
+    std::vector<Process> read;
     for (KnownProcess& process : processes_) {
       if (process.Recorded() > now || folded_.contains(process.id)) continue;
       read.push_back(process.Read(now, seen_));
       if (change_) change_(read.back());
       if (!read.back().alive) folded_.insert(process.id);
     }
-    goodput_.Look(read, exits, {.now = now, .over_at = over_at, .step = step_});
+    goodput_.Look(read, {}, exits, {.now = now, .over_at = over_at, .step = step_});
     goodput_.Saved();
     seen_ = now;
   }
@@ -75,7 +75,7 @@ class GoodputTest : public ::testing::Test {
 
   std::list<KnownProcess> processes_;
   std::set<std::string> folded_;
-  std::function<void(RankProcess&)> change_;
+  std::function<void(Process&)> change_;
   Nanoseconds seen_{0};
   Nanoseconds step_{0};
   Goodput goodput_;

@@ -104,7 +104,7 @@ class GoodputHistory {
   }
 
   void Look(Nanoseconds now, bool saves) {
-    std::vector<RankProcess> read;
+    std::vector<Process> read;
     for (std::vector<KnownProcess>* const of : {&processes_, &others_}) {
       for (KnownProcess& process : *of) {
         if (!reads_ || process.Recorded() > now || folded_.contains(process.id)) continue;
@@ -113,7 +113,7 @@ class GoodputHistory {
         if (!read.back().alive) folded_.insert(process.id);
       }
     }
-    goodput_.Look(read, {}, {.now = now});
+    goodput_.Look(read, {}, {}, {.now = now});
     if (!reads_) read_nothing_at_ = now;
     if (!saves) return;
     disk_ = EncodeGoodput(goodput_.accounts(), kClocks);
@@ -177,7 +177,7 @@ class GoodputHistory {
     }
     GoodputReport::Rank total = goodput_.report()->Total();
     for (const GoodputReport::Rank& rank : goodput_.report()->ranks) {
-      if (rank.rank.second != 1) continue;
+      if (rank.rank.replica != 1) continue;
       for (size_t bucket = 0; bucket < kBuckets; ++bucket) total.time[bucket] -= rank.time[bucket];
       total.restarts -= rank.restarts;
     }

@@ -31,10 +31,10 @@ class GoodputLivesTest : public GoodputTest {
   }
   KnownProcess& StartRank(int32_t replica, const std::string& id, seconds at, uint32_t restart_count = 0) {
     KnownProcess& process = Start(id, at);
-    process.rank.second = replica;
+    process.rank.replica = replica;
     process.stretches = {{"forward", at}};
     restart_counts_[id] = restart_count;
-    change_ = [this](RankProcess& read) { read.restart_count = restart_counts_[read.id]; };
+    change_ = [this](Process& read) { read.restart_count = restart_counts_[read.segment_id]; };
     return process;
   }
 
@@ -88,9 +88,9 @@ TEST_F(GoodputLivesTest, ARankThatIsRenamedGivesItsPlaceToTheTrueOne) {
   for (const auto& [id, at] : {std::pair("one", 1), std::pair("zero", 2), std::pair("two", 3)}) {
     Start(id, seconds(at)).stretches = {{"rendezvous", seconds(at)}, {"forward", seconds(20)}};
   }
-  change_ = [this](RankProcess& read) {
+  change_ = [this](Process& read) {
     if (seen_ < seconds(10)) return;
-    read.rank.second = read.id == "one" ? 1 : read.id == "two" ? 2 : 0;
+    read.rank.replica = read.segment_id == "one" ? 1 : read.segment_id == "two" ? 2 : 0;
   };
   for (const int now : {5, 10, 15, 30, 40}) Look(seconds(now));
   EXPECT_EQ(Sum(goodput_.accounts().at({"trainer", 0}).time), seconds(30 - 1)) << "since its first process";
@@ -103,7 +103,7 @@ TEST_F(GoodputLivesTest, ARankWithoutAProcessSinceAllAreRenamedStandsStill) {
   Start("a", seconds(1)).stretches = {{"rendezvous", seconds(1)}};
   Look(seconds(5));
   Look(seconds(10));
-  change_ = [](RankProcess& read) { read.rank.second = 4; };
+  change_ = [](Process& read) { read.rank.replica = 4; };
   for (const int now : {20, 30}) Look(seconds(now));
   EXPECT_EQ(Buckets(), (Seconds{{"rendezvous", 4}}));
   EXPECT_EQ(Buckets(4), (Seconds{{"rendezvous", 19}}));
@@ -119,7 +119,7 @@ TEST_F(GoodputLivesTest, AProcessThatTakesThePlaceOfADeadRankRedoesOnlyWhatFollo
   KnownProcess& spare = StartRank(5, "spare", seconds(1));
   spare.steps = {{seconds(2), 0}, {seconds(8), 4}, {seconds(35), 5}, {seconds(45), 6}, {seconds(55), 9}};
   for (const int now : {10, 20}) Look(seconds(now));
-  spare.rank.second = 0;
+  spare.rank.replica = 0;
   for (const int now : {30, 40, 50, 60, 70}) Look(seconds(now));
   EXPECT_EQ(Rank().restarts, 1U);
   EXPECT_EQ(Rank().redone_steps, 3U);
@@ -209,7 +209,7 @@ TEST_F(GoodputLivesTest, NoMomentOfTheStateIsLaterThanNow) {
 TEST_F(GoodputLivesTest, ClocksThatAreOverwrittenCountNoTimeThatDidNotPass) {
   Start("a", seconds(10)).stretches = {{"forward", seconds(12)}};
   Look(seconds(20));
-  change_ = [](RankProcess& read) {
+  change_ = [](Process& read) {
     read.clocks_until = Nanoseconds(int64_t{1} << 61);
     read.phases = {{"forward", Nanoseconds(int64_t{1} << 61)}};
   };

@@ -37,7 +37,7 @@ TEST_F(GoodputTest, EachPhaseHasItsBucketUntilTheLookBefore) {
 TEST_F(GoodputTest, AProcessThatMarksNothingIsUnmarkedOnceItChanges) {
   Start("a", seconds(0));
   Look(seconds(10));
-  change_ = [](RankProcess& process) { process.has_changed = true; };
+  change_ = [](Process& process) { process.has_changed = true; };
   Look(seconds(20));
   Look(seconds(30));
   EXPECT_EQ(Buckets(), (Seconds{{"starting", 10}, {"unmarked", 20}})) << "it has changed since the first look";
@@ -47,7 +47,7 @@ TEST_F(GoodputTest, AProcessThatMarksNothingIsUnmarkedOnceItChanges) {
 TEST_F(GoodputTest, AShortProcessThatHasCountedAtTheFirstLookIsNotStarting) {
   step_ = seconds(60);
   Start("a", seconds(0)).ended = seconds(3);
-  change_ = [](RankProcess& process) {
+  change_ = [](Process& process) {
     process.has_changed = true;
     process.recorded = seconds(1);
   };
@@ -64,7 +64,7 @@ TEST_F(GoodputTest, TheTimeOfAProcessThatMarksNothingGoesOnInSteps) {
   EXPECT_EQ(Buckets(), (Seconds{{"starting", 60}}));
   Look(seconds(70));
   EXPECT_EQ(Buckets(), (Seconds{{"starting", 60}}));
-  change_ = [](RankProcess& process) { process.has_changed = true; };
+  change_ = [](Process& process) { process.has_changed = true; };
   Look(seconds(80));
   Look(seconds(90));
   EXPECT_EQ(Buckets(), (Seconds{{"starting", 70}, {"unmarked", 10}})) << "it had not changed at 70";
@@ -108,14 +108,14 @@ TEST_F(GoodputTest, ARankThatFinishedIsNotCountedUntilTheNextProcess) {
 TEST_F(GoodputTest, AnEndThatIsToldLaterIsCountedThen) {
   KnownProcess& a = Start("a", seconds(0));
   a.ended = seconds(15);
-  change_ = [](RankProcess& process) { process.exit.reset(); };
+  change_ = [](Process& process) { process.last_exit.clear(); };
   Look(seconds(10));
   Look(seconds(20));
   EXPECT_EQ(Buckets(), (Seconds{{"starting", 10}}));
   const RankAccount untold = Rank();
   Look(seconds(30), {}, {{"a", "exit_1"}});
   EXPECT_EQ(Buckets(), (Seconds{{"starting", 10}, {"down", 20}}));
-  goodput_.Restore({{RankKey{"trainer", 0}, untold}});
+  goodput_.Restore({{RankId{"trainer", 0}, untold}});
   Look(seconds(40), {}, {{"a", "exit_0"}});  // by an agent that follows: too late
   EXPECT_EQ(Buckets(), (Seconds{{"starting", 10}, {"down", 30}}));
 }
@@ -124,10 +124,10 @@ TEST_F(GoodputTest, ARankThatTheLauncherLeavesOutIsNotDown) {
   KnownProcess& a = Start("a", seconds(0));
   a.ended = seconds(5);
   KnownProcess& other = Start("b", seconds(0));
-  other.rank.second = 1;
+  other.rank.replica = 1;
   Look(seconds(10));
   EXPECT_EQ(Buckets(), (Seconds{{"down", 10}}));
-  change_ = [](RankProcess& process) { process.restart_count = 1; };
+  change_ = [](Process& process) { process.restart_count = 1; };
   Look(seconds(20));
   EXPECT_EQ(Buckets(), (Seconds{{"down", 10}}));
 }
@@ -154,7 +154,7 @@ TEST_F(GoodputTest, BetweenTwoCommandsOfARunNoRankIsDown) {
 }
 
 TEST_F(GoodputTest, ARankWhoseExitIsNotKnownWhenTheCommandHasEndedIsNotDownAfterIt) {
-  change_ = [](RankProcess& process) { process.exit.reset(); };
+  change_ = [](Process& process) { process.last_exit.clear(); };
   Start("a", seconds(0)).ended = seconds(5);
   Look(seconds(10), seconds(8));
   goodput_.Restore(goodput_.accounts());
@@ -168,7 +168,7 @@ TEST_F(GoodputTest, AHangHasItsOwnBucket) {
   Start("a", seconds(0)).stretches = {{"sync", seconds(0)}};
   Look(seconds(10));
   Look(seconds(20));
-  change_ = [](RankProcess& process) { process.hangs = true; };
+  change_ = [](Process& process) { process.hangs = true; };
   Look(seconds(30));
   EXPECT_EQ(Buckets(), (Seconds{{"sync", 10}, {"hung", 10}}));
 }
@@ -345,7 +345,7 @@ TEST_F(GoodputTest, ProcessesBesideTheRankDoNotCount) {
   KnownProcess& forked = Start("forked", seconds(12));
   forked.ended = seconds(35);
   forked.exit = "unknown";
-  change_ = [](RankProcess& process) { process.forked = process.id == "forked"; };
+  change_ = [](Process& process) { process.forked = process.segment_id == "forked"; };
   for (int i = 1; i <= 5; ++i) Look(seconds(10 * i));
   EXPECT_EQ(Buckets(), (Seconds{{"compute", 15}}));
 }
@@ -353,10 +353,10 @@ TEST_F(GoodputTest, ProcessesBesideTheRankDoNotCount) {
 TEST_F(GoodputTest, ALauncherIsNoRank) {
   Start("launcher", seconds(0)).rank = {std::string(kLauncherRole), 0};
   Start("a", seconds(2)).stretches = {{"forward", seconds(4)}};
-  change_ = [](RankProcess& process) { process.has_changed = true; };
+  change_ = [](Process& process) { process.has_changed = true; };
   for (int i = 1; i <= 4; ++i) Look(seconds(10 * i));
   ASSERT_EQ(goodput_.report()->ranks.size(), 1U);
-  EXPECT_EQ(goodput_.report()->ranks[0].rank, RankKey("trainer", 0));
+  EXPECT_EQ(goodput_.report()->ranks[0].rank, (RankId{"trainer", 0}));
 }
 
 TEST_F(GoodputTest, AProcessThatMarksPhasesTakesThePlaceOfALauncher) {
@@ -412,9 +412,9 @@ TEST_F(GoodputTest, ASlowExitAfterThePlaceOfALauncherCountsPhasesOnce) {
   KnownProcess& a = Start("a", seconds(12));
   a.ended = seconds(18);
   a.exit = "exit_0";
-  change_ = [](RankProcess& read) {  // its exit has stopped the clocks at 15 s
-    if (read.id == "a") read.phases = {{"forward", seconds(3)}};
-    if (read.id == "a") read.last_mark = seconds(15);
+  change_ = [](Process& read) {  // its exit has stopped the clocks at 15 s
+    if (read.segment_id == "a") read.phases = {{"forward", seconds(3)}};
+    if (read.segment_id == "a") read.last_mark = seconds(15);
   };
   Look(seconds(16));
   Look(seconds(19));
@@ -427,7 +427,7 @@ TEST_F(GoodputTest, AHelperDoesNotFollowASuccessorThatWasReadLate) {
   a.stretches = {{"forward", seconds(0)}};
   a.ended = seconds(10);
   Look(seconds(10));
-  goodput_.Look({}, {}, {.now = seconds(20)});
+  goodput_.Look({}, {}, {}, {.now = seconds(20)});
   KnownProcess& b = Start("b", seconds(14));
   b.ended = seconds(22);
   Start("helper", seconds(15));
@@ -438,13 +438,13 @@ TEST_F(GoodputTest, AHelperDoesNotFollowASuccessorThatWasReadLate) {
   goodput_.Restore(*std::move(accounts));
   Look(seconds(25));
   EXPECT_EQ(Rank().restarts, 1U);
-  EXPECT_EQ(Rank().life.id, "b");
+  EXPECT_EQ(Rank().life.segment_id, "b");
 }
 
 // Their segments were refused, for want of descriptors for example, while the agent counted the rank as down.
 TEST_F(GoodputTest, SuccessorsThatCouldNotBeReadForAWhileAreAllCounted) {
   FailAfterStep14();
-  goodput_.Look({}, {}, {.now = seconds(20)});
+  goodput_.Look({}, {}, {}, {.now = seconds(20)});
   KnownProcess& b = Start("b", seconds(11));
   b.stretches = {{"forward", seconds(11)}};
   b.steps = {{seconds(11), 10}, {seconds(12), 12}};

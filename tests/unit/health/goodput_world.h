@@ -13,7 +13,7 @@
 
 #include "health/goodput.h"
 #include "model/exit_reason.h"
-#include "model/rank_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -31,7 +31,7 @@ struct KnownProcess {
     Nanoseconds from;
   };
 
-  RankKey rank{"trainer", 0};
+  RankId rank{"trainer", 0};
   std::string id;
   uint32_t pid = 0;
   Nanoseconds began{0};
@@ -46,7 +46,7 @@ struct KnownProcess {
   std::optional<Nanoseconds> replaced = {};
   // Before that, it was another rank.
   std::optional<Nanoseconds> renamed = {};
-  RankKey first_rank{"trainer", 9};
+  RankId first_rank{"trainer", 9};
   bool was_alive = false;                 // at a look
   std::optional<Nanoseconds> stood = {};  // its clocks, since it was found without its program
 
@@ -55,15 +55,14 @@ struct KnownProcess {
   [[nodiscard]] bool IsClean() const { return exit == "exit_0"; }
 
   // As a look at `now` finds it, whose clocks run until `seen`.
-  RankProcess Read(Nanoseconds now, Nanoseconds seen) {
+  Process Read(Nanoseconds now, Nanoseconds seen) {
     constexpr uint64_t kTickNs = 10'000'000;
     const uint64_t ticks = static_cast<uint64_t>(began.count()) / kTickNs;
-    RankProcess read{.rank = renamed && now < *renamed ? first_rank : rank,
-                     .id = id,
-                     .pid = pid,
-                     .start_ticks = ticks,
-                     .alive = AliveAt(now),
-                     .began = began};
+    Process read{.id = {.pid = pid, .start_ticks = ticks},
+                 .rank = renamed && now < *renamed ? first_rank : rank,
+                 .segment_id = id,
+                 .alive = AliveAt(now),
+                 .began = began};
     read.birth_unix_ns = static_cast<uint64_t>(Recorded().count());
     if (replaced && now >= ended) {
       read.runs_other = read.alive || stood;
@@ -90,11 +89,9 @@ struct KnownProcess {
       read.step = step;
     }
     if (!numbers) {
-      read.counted_steps = read.step.value_or(0);
-      read.step.reset();
       read.first_step.reset();
     }
-    if (!read.alive) read.exit = replaced ? std::string(kReplacedProgram) : exit;
+    if (!read.alive) read.last_exit = replaced ? std::string(kReplacedProgram) : exit;
     return read;
   }
 };

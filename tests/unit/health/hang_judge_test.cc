@@ -39,7 +39,7 @@ class HangJudgeTest : public ::testing::Test, protected JobWorld {
   Ranks Hung() {
     Ranks hung;
     for (uint32_t rank = 0; rank < processes.size(); ++rank) {
-      if (judge_.Of(rank) == HangJudge::Verdict::kHung) hung.push_back(rank);
+      if (processes[rank].verdict == HangVerdict::kHung) hung.push_back(rank);
     }
     return hung;
   }
@@ -55,7 +55,7 @@ TEST_F(HangJudgeTest, ARankThatStandsStillWhileOthersGoOnHangs) {
   Run(seconds(10), {0, 2});
   EXPECT_THAT(Hung(), ElementsAre(1));
   EXPECT_FALSE(judge_.job_hangs());
-  EXPECT_EQ(judge_.Unchanged(1), seconds(60));
+  EXPECT_EQ(processes[1].unchanged, seconds(60));
   Run(seconds(10), {0, 1, 2});
   EXPECT_THAT(Hung(), IsEmpty());
 }
@@ -86,8 +86,8 @@ TEST_F(HangJudgeTest, IfOnlyRank0RecordsValuesTheOthersAreNotJudged) {
   Run(seconds(20), {0, 1, 2});  // at the start
   Run(seconds(100'000), {0});
   EXPECT_THAT(Hung(), IsEmpty());
-  EXPECT_EQ(judge_.Of(0), HangJudge::Verdict::kRuns);
-  EXPECT_EQ(judge_.Of(1), HangJudge::Verdict::kNotJudged);
+  EXPECT_EQ(processes[0].verdict, HangVerdict::kRuns);
+  EXPECT_EQ(processes[1].verdict, HangVerdict::kNotJudged);
 }
 
 TEST_F(HangJudgeTest, RanksThatStopTogetherHangAsAJob) {
@@ -230,10 +230,10 @@ TEST_F(HangJudgeTest, ASuccessorIsJudgedByItself) {
   Run(seconds(100), {0, 1, 2});
   End(1, "SIGKILL", true);
   Run(seconds(100), {0, 2});
-  EXPECT_EQ(judge_.Of(1), HangJudge::Verdict::kEnded);
+  EXPECT_EQ(processes[1].verdict, HangVerdict::kEnded);
   Start(1);
   Run(seconds(10), {0, 2});
-  EXPECT_EQ(judge_.Of(1), HangJudge::Verdict::kNotJudged);
+  EXPECT_EQ(processes[1].verdict, HangVerdict::kNotJudged);
   Run(seconds(100), {0, 2});
   EXPECT_THAT(Hung(), IsEmpty());
   EXPECT_EQ(judge_.hang_after(), seconds(60)) << "the time without a process is no pause";
@@ -248,22 +248,22 @@ TEST_F(HangJudgeTest, WhatARankRecordsWhileItStartsIsOneChange) {
   }
   Run(seconds(200), {0});
   EXPECT_THAT(Hung(), IsEmpty());
-  EXPECT_EQ(judge_.Changes(1), 1U);
+  EXPECT_EQ(processes[1].judged_changes, 1U);
 }
 
 // A restarted agent finds processes that do nothing at first.
 TEST_F(HangJudgeTest, ANewAgentJudgesOnlyWhatItHasSeen) {
   HangJudge fresh;
-  for (WorkerProcess& process : processes) process.changes = 0;
+  for (Process& process : processes) process.changes = 0;
   for (int i = 0; i < 100; ++i, now += seconds(10)) fresh.Look(processes, now, settings_);
   EXPECT_FALSE(fresh.job_hangs());
-  EXPECT_EQ(fresh.Of(0), HangJudge::Verdict::kNotJudged);
+  EXPECT_EQ(processes[0].verdict, HangVerdict::kNotJudged);
 }
 
 TEST_F(HangJudgeTest, ANewAgentGoesOnWithTheRhythmOfTheFormerOne) {
   HangJudge fresh;
   fresh.Restore({.longest_pause = seconds(200)}, HealthMemory::TimePoint(seconds(5000)));
-  for (WorkerProcess& process : processes) process.changes = 0;
+  for (Process& process : processes) process.changes = 0;
   fresh.Look(processes, now, settings_);
   EXPECT_EQ(fresh.hang_after(), seconds(600));
 }
@@ -271,22 +271,18 @@ TEST_F(HangJudgeTest, ANewAgentGoesOnWithTheRhythmOfTheFormerOne) {
 TEST_F(HangJudgeTest, ANewAgentGoesOnWithTheHangOfAProcess) {
   HangJudge fresh;
   HealthMemory memory;
-  for (WorkerProcess& process : processes) {
-    memory.processes.push_back({.pid_namespace = process.pid_namespace,
-                                .pid = process.pid,
-                                .start_ticks = process.start_ticks,
-                                .ordinal = process.ordinal,
-                                .changes = 9});
+  for (Process& process : processes) {
+    memory.processes.push_back({.id = process.id, .ordinal = process.ordinal, .changes = 9});
     process.changes = 0;
   }
   memory.processes[1].unchanged_since = memory.processes[1].hung_since = HealthMemory::TimePoint(seconds(4900));
   fresh.Restore(memory, HealthMemory::TimePoint(seconds(5000)));
   for (int i = 0; i < 4; ++i, now += seconds(10)) fresh.Look(processes, now, settings_);
-  EXPECT_EQ(fresh.Of(1), HangJudge::Verdict::kHung) << "before another one has changed";
-  EXPECT_EQ(fresh.Of(0), HangJudge::Verdict::kRuns);
+  EXPECT_EQ(processes[1].verdict, HangVerdict::kHung) << "before another one has changed";
+  EXPECT_EQ(processes[0].verdict, HangVerdict::kRuns);
   ++processes[1].changes;
   fresh.Look(processes, now, settings_);
-  EXPECT_EQ(fresh.Of(1), HangJudge::Verdict::kRuns);
+  EXPECT_EQ(processes[1].verdict, HangVerdict::kRuns);
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ TEST_F(JobHealthTest, ANewAgentGoesOnWithAHangAndItsTime) {
   now += seconds(300);
   health_ = JobHealth();
   health_.Restore(*memory, Wall());
-  for (WorkerProcess& process : processes) process.changes = 0;
+  for (Process& process : processes) process.changes = 0;
   static_cast<void>(health_.TakeEvents());
   Look();
   Run(seconds(100), {0, 2});
@@ -84,7 +84,7 @@ TEST_F(JobHealthTest, ANewAgentGoesOnWithAHangOfTheJob) {
   now += seconds(300);
   health_ = JobHealth();
   health_.Restore(memory, Wall());
-  for (WorkerProcess& process : processes) process.changes = 0;
+  for (Process& process : processes) process.changes = 0;
   Look();
   EXPECT_EQ(State(), "hung");
   EXPECT_EQ(health_.report()->reasons[0].since, memory.job_hangs_since);

@@ -104,8 +104,8 @@ TEST_F(JobHealthTest, ARankThatHungUntilItWasKilledDiedOfTheHang) {
   told_later_ = "SIGKILL";
   Run(seconds(10), {0, 2});
   ASSERT_THAT(*health_.report()->deaths, SizeIs(1));
-  EXPECT_EQ(health_.report()->deaths->front().cause, DeathCause::kHang);
-  EXPECT_THAT(health_.report()->deaths->front().what, StartsWith("it hung for 90 s, then SIGKILL"));
+  EXPECT_EQ(health_.report()->deaths->front().end->death->cause, DeathCause::kHang);
+  EXPECT_THAT(health_.report()->deaths->front().end->death->what, StartsWith("it hung for 90 s, then SIGKILL"));
 }
 
 TEST_F(JobHealthTest, ACleanExitIsNoProblem) {
@@ -122,11 +122,11 @@ TEST_F(JobHealthTest, ACleanExitIsNoProblem) {
 TEST_F(JobHealthTest, OfAnInterruptedJobThoseDiedThatDidSoForAnotherReason) {
   StartJob();
   End(1, "SIGKILL", true);
-  ends.back().about.killed_for_memory = true;
+  ends.back().end->about.killed_for_memory = true;
   interruption_ = Interruption{.signal = "SIGINT", .at = Wall() + seconds(10)};
   End(0, "SIGINT", true);
   End(2, "exit_1", true);
-  for (ProcessEnd& end : ends) end.ended_at = interruption_->at;
+  for (Process& ended : ends) ended.end->at = interruption_->at;
   Run(seconds(10));
   EXPECT_EQ(StateOf(0), "exited");
   EXPECT_EQ(StateOf(1), "died");

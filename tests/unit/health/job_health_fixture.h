@@ -27,7 +27,7 @@ class JobHealthTest : public ::testing::Test, protected JobWorld {
                              .interruption = interruption_,
                              .any_has_ended = any_has_ended_,
                              .ends = ends,
-                             .exit_of = [this](const ProcessEnd&) { return told_later_; }});
+                             .exit_of = [this](const Process&) { return told_later_; }});
     ends.clear();
   }
   void Run(std::chrono::seconds time, const std::vector<uint32_t>& changing = {}) {

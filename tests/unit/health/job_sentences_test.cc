@@ -48,7 +48,7 @@ class RunningJob : public JobHealthTest {
   void GoesOn() { interruption_.reset(); }
   void EndsNow(uint32_t rank, const std::string& exit) {
     End(rank, exit, false);
-    ends.back().ended_at = Wall();
+    ends.back().end->at = Wall();
   }
   void HasNoCommand() { has_command_ = false; }
   [[nodiscard]] Texts Said() const { return log_->Messages(); }
@@ -225,7 +225,7 @@ TEST(JobSentences, OfVerdicts) {
             "step of 12 s");
   const std::string look_at = kLookAtRepOne;
   AwaitedJudge::Verdict awaited{};
-  std::get<3>(awaited.rank) = 102;
+  awaited.rank.second.pid = 102;
   awaited.identity = TrainerThree();
   awaited.phase = "data";
   awaited.in_phase = seconds(94);

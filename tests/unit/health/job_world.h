@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/process_end.h"
-#include "model/worker_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 
@@ -17,23 +16,23 @@ class JobWorld {
   using Seconds = std::chrono::seconds;
 
   // Process `rank` starts, in place of the former one with this rank.
-  WorkerProcess& Start(uint32_t rank, const std::string& role = "trainer") {
+  Process& Start(uint32_t rank, const std::string& role = "trainer") {
     while (processes.size() <= rank) {
-      WorkerProcess process;
+      Process process;
       process.identity = {"dlrm", {{"instance", "rep_" + std::to_string(processes.size())}, {"role", role}}};
       processes.push_back(std::move(process));
     }
-    WorkerProcess& process = processes[rank];
-    process.predecessors += process.pid != 0 && process.alive ? 1 : 0;
+    Process& process = processes[rank];
+    process.predecessors += process.id.pid != 0 && process.alive ? 1 : 0;
     process.alive = true;
-    process.pid = ++next_pid_;
-    process.start_ticks = next_pid_;
+    process.id.pid = ++next_pid_;
+    process.id.start_ticks = next_pid_;
     process.changes = 0;
     process.died = false;
     return process;
   }
   void End(uint32_t rank, const std::string& exit, bool died) {
-    WorkerProcess& process = processes[rank];
+    Process& process = processes[rank];
     process.alive = false;
     ++process.predecessors;
     process.last_exit = exit;
@@ -41,28 +40,24 @@ class JobWorld {
     TellEnd(rank, exit);
   }
   // Its end, and the start of its successor, between two collections.
-  WorkerProcess& Replace(uint32_t rank, const std::string& exit) {
+  Process& Replace(uint32_t rank, const std::string& exit) {
     processes[rank].last_exit = exit;
     TellEnd(rank, exit);
     return Start(rank);
   }
-  ProcessEnd& TellEnd(uint32_t rank, const std::string& exit) {
-    const WorkerProcess& process = processes[rank];
-    ProcessEnd& end = ends.emplace_back();
-    end.identity = process.identity;
-    end.ordinal = process.ordinal;
-    end.pid = process.pid;
-    end.start_ticks = process.start_ticks;
-    end.exit = exit;
-    return end;
+  Process& TellEnd(uint32_t rank, const std::string& exit) {
+    const Process& process = processes[rank];
+    ends.push_back(
+        {.id = process.id, .ordinal = process.ordinal, .identity = process.identity, .end = ProcessEnd{.exit = exit}});
+    return ends.back();
   }
   // These ranks record values.
   void Change(const std::vector<uint32_t>& ranks) {
     for (const uint32_t rank : ranks) ++processes[rank].changes;
   }
 
-  std::vector<WorkerProcess> processes;
-  std::vector<ProcessEnd> ends;  // since the last Look
+  std::vector<Process> processes;
+  std::vector<Process> ends;  // since the last Look
   std::chrono::steady_clock::time_point now{Seconds(1000)};
 
  private:

@@ -49,9 +49,9 @@ class NotFiniteTest : public ::testing::Test {
     snapshot.layout = std::move(layout);
     now_ += seconds(1);
     step_ += 10;
-    std::vector<WorkerProcess> processes;
+    std::vector<Process> processes;
     for (size_t rank = 0; rank < values.size(); ++rank) {
-      WorkerProcess& process = processes.emplace_back();
+      Process& process = processes.emplace_back();
       process.identity = {"dlrm", {{"instance", "rep_" + std::to_string(rank)}, {"role", "trainer"}}};
       process.step = step_;
     }

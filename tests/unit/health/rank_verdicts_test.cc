@@ -24,10 +24,10 @@ class RankVerdictsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     for (uint32_t rank = 0; rank < 3; ++rank) {
-      WorkerProcess& process = processes_.emplace_back();
+      Process& process = processes_.emplace_back();
       process.identity = {"dlrm", {{"instance", "rep_" + std::to_string(rank)}, {"role", "trainer"}}};
       process.alive = true;
-      process.pid = 100 + rank;
+      process.id.pid = 100 + rank;
       process.phase = "data";
       process.step = 0;
       process.phase_seconds = {{"data", 0}, {"sync", 0}};
@@ -36,7 +36,7 @@ class RankVerdictsTest : public ::testing::Test {
   // An interval of ten steps, of which this rank spends `late` seconds more in data.
   void Train(uint32_t slow, double late) {
     for (uint32_t rank = 0; rank < processes_.size(); ++rank) {
-      WorkerProcess& process = processes_[rank];
+      Process& process = processes_[rank];
       process.step = *process.step + 10;
       process.phase_seconds["data"] += rank == slow ? 5 + late : 5;
       process.phase_seconds["sync"] += rank == slow ? 5 - late : 5;
@@ -72,7 +72,7 @@ class RankVerdictsTest : public ::testing::Test {
   }
 
   std::optional<CapturedLog> log_{std::in_place};
-  std::vector<WorkerProcess> processes_;
+  std::vector<Process> processes_;
   std::chrono::steady_clock::time_point now_{seconds(1000)};
   RankVerdicts verdicts_;
 };
@@ -127,7 +127,7 @@ TEST_F(RankVerdictsTest, ARoleThatStandsStillIsToldWithItsPhases) {
   EXPECT_TRUE(verdicts_.report()->job_stands && verdicts_.report()->numbers_steps);
   EXPECT_TRUE(verdicts_.report()->StandsStill("trainer"));
   EXPECT_FALSE(verdicts_.report()->StandsStill("server"));
-  for (WorkerProcess& process : processes_) process.phase = "eval";
+  for (Process& process : processes_) process.phase = "eval";
   Pass(seconds(10));
   EXPECT_EQ(verdicts_.report()->standstills[0].where, "each rank is in eval");
   processes_[0].phase = "data";
@@ -157,7 +157,7 @@ TEST_F(RankVerdictsTest, TheSlowestRankIsKnownAfterItsVerdictHasEnded) {
   EXPECT_GT(time, seconds(100));
   EXPECT_LT(time, seconds(400)) << "without the time in which nothing moved";
   for (int i = 0; i < 20; ++i) Train(1, 0);
-  for (WorkerProcess& process : processes_) process.alive = false;
+  for (Process& process : processes_) process.alive = false;
   Pass(seconds(10));
   EXPECT_THAT(verdicts_.report()->stragglers, IsEmpty());
   EXPECT_EQ(verdicts_.report()->slowest->verdict.identity, processes_[1].identity);
@@ -169,7 +169,7 @@ TEST_F(RankVerdictsTest, TheReportHasWhatEachRankDoes) {
   EXPECT_THAT(verdicts_.report()->present, SizeIs(3));
   ASSERT_THAT(verdicts_.report()->ranks, SizeIs(3));
   EXPECT_DOUBLE_EQ(verdicts_.report()->ranks[0].seconds_per_step.at("data"), 0.5);
-  for (WorkerProcess& process : processes_) process.alive = false;
+  for (Process& process : processes_) process.alive = false;
   Pass(seconds(10));
   EXPECT_THAT(verdicts_.report()->present, IsEmpty());
   EXPECT_THAT(verdicts_.report()->ranks, IsEmpty());

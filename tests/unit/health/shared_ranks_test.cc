@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/rank_process.h"
+#include "model/process.h"
 
 namespace persia::agent {
 namespace {
@@ -17,22 +17,24 @@ using ::testing::SizeIs;
 
 class SharedRanksTest : public ::testing::Test {
  protected:
-  RankProcess& Start(uint32_t pid, int32_t replica = 0) {
-    return processes_.emplace_back(
-        RankProcess{.rank = {"worker", replica}, .id = std::to_string(pid), .pid = pid, .start_ticks = pid, .alive = true});
+  Process& Start(uint32_t pid, int32_t replica = 0) {
+    return processes_.emplace_back(Process{
+        .id = {.pid = pid, .start_ticks = pid}, .rank = {"worker", replica}, .segment_id = std::to_string(pid), .alive = true});
   }
+  // It counts one.
+  static void Step(Process& process) { process.step = process.step.value_or(0) + 1; }
   std::vector<SharedRanks::Pair> Look() { return shared_.Look(processes_); }
   // Each trains one step, with a look after each.
   std::vector<SharedRanks::Pair> Train(std::vector<size_t> order) {
     std::vector<SharedRanks::Pair> all;
     for (const size_t i : order) {
-      ++processes_[i].counted_steps;
+      Step(processes_[i]);
       for (const auto& pair : Look()) all.push_back(pair);
     }
     return all;
   }
 
-  std::vector<RankProcess> processes_;
+  std::vector<Process> processes_;
   SharedRanks shared_;
 };
 
@@ -52,7 +54,7 @@ TEST_F(SharedRanksTest, TwoThatTrainBetweenTwoLooksAreFound) {
   Start(2);
   EXPECT_THAT(Look(), IsEmpty());
   for (const size_t found : {0, 1, 0}) {
-    for (RankProcess& process : processes_) ++process.counted_steps;
+    for (Process& process : processes_) Step(process);
     EXPECT_THAT(Look(), SizeIs(found));
   }
 }
@@ -90,8 +92,8 @@ TEST_F(SharedRanksTest, OthersAreNotFound) {
 
   processes_.clear();
   Start(8);
-  Start(9).start_ticks = 8;
-  processes_[1].pid = 8;
+  Start(9).id.start_ticks = 8;
+  processes_[1].id.pid = 8;
   Look();
   EXPECT_THAT(Train({0, 1, 0, 1}), IsEmpty()) << "two segments of one process";
 }

@@ -33,10 +33,11 @@ class StackFilesTest : public ::testing::Test {
   ~StackFilesTest() override { std::signal(signal_, SIG_DFL); }
 
   void Write(const std::string& content) {
-    tree_.Write(std::to_string(pid_) + "-" + std::to_string(start_) + ".stacks", content);
+    tree_.Write(std::to_string(process_.pid) + "-" + std::to_string(process_.start_ticks) + ".stacks", content);
   }
   void Append(const std::string& content) {
-    std::ofstream(tree_.path() + "/" + std::to_string(pid_) + "-" + std::to_string(start_) + ".stacks", std::ios::app)
+    std::ofstream(tree_.path() + "/" + std::to_string(process_.pid) + "-" + std::to_string(process_.start_ticks) + ".stacks",
+                  std::ios::app)
         << content;
   }
   static std::string Stacks(const std::string& thread, const std::string& function, size_t calls) {
@@ -52,8 +53,7 @@ class StackFilesTest : public ::testing::Test {
   [[nodiscard]] std::string Header() const { return "persia-metrics stacks 1 signal " + std::to_string(signal_) + "\n"; }
 
   const int signal_ = SIGRTMIN + 15;
-  const uint32_t pid_ = static_cast<uint32_t>(getpid());
-  const uint64_t start_ = ProcReader().Stat("self")->start_ticks;
+  const ProcessId process_{.pid = static_cast<uint32_t>(getpid()), .start_ticks = ProcReader().Stat("self")->start_ticks};
   FileTree tree_;
   StackFiles files_{tree_.path()};
 };
@@ -61,78 +61,78 @@ class StackFilesTest : public ::testing::Test {
 TEST_F(StackFilesTest, AProcessThatOptedInIsAsked) {
   Write(Header());
   std::signal(signal_, [](int) { ++caught; });
-  EXPECT_TRUE(files_.Ask(pid_, start_));
+  EXPECT_TRUE(files_.Ask(process_));
   EXPECT_EQ(caught, 1);
 }
 
 // The signal would end it.
 TEST_F(StackFilesTest, AProcessThatDoesNotCatchTheSignalIsNotAsked) {
   Write(Header());
-  EXPECT_FALSE(files_.Ask(pid_, start_));
+  EXPECT_FALSE(files_.Ask(process_));
 }
 
 TEST_F(StackFilesTest, AnotherProcessWithThisPidIsNotAsked) {
-  tree_.Write(std::to_string(pid_) + "-1.stacks", Header());
+  tree_.Write(std::to_string(process_.pid) + "-1.stacks", Header());
   std::signal(signal_, [](int) { ++caught; });
-  EXPECT_FALSE(files_.Ask(pid_, 1));
+  EXPECT_FALSE(files_.Ask({.pid = process_.pid, .start_ticks = 1}));
   EXPECT_EQ(caught, 0);
 }
 
 TEST_F(StackFilesTest, WithoutAFileOrWithAnotherHeaderNothingIsSent) {
   std::signal(signal_, [](int) { ++caught; });
-  EXPECT_FALSE(files_.Ask(pid_, start_));
+  EXPECT_FALSE(files_.Ask(process_));
   for (const char* header :
        {"", "x", "persia-metrics stacks 1 signal ", "persia-metrics stacks 1 signal 0\n", "persia-metrics stacks 1 signal -9\n",
         "persia-metrics stacks 1 signal 400\n", "persia-metrics stacks 1 signal 9x\n"}) {
     Write(header);
-    EXPECT_FALSE(files_.Ask(pid_, start_)) << header;
+    EXPECT_FALSE(files_.Ask(process_)) << header;
   }
   EXPECT_EQ(caught, 0);
 }
 
 TEST_F(StackFilesTest, TheStacksFollowTheHeader) {
   Write(Header());
-  EXPECT_EQ(files_.Read(pid_, start_), "");
+  EXPECT_EQ(files_.Read(process_), "");
   Write(Header() + "Thread 0x1:\n  File \"a.py\", line 1 in f\n");
-  EXPECT_EQ(files_.Read(pid_, start_), "Thread 0x1:\n  File \"a.py\", line 1 in f\n");
+  EXPECT_EQ(files_.Read(process_), "Thread 0x1:\n  File \"a.py\", line 1 in f\n");
 }
 
 TEST_F(StackFilesTest, TheFileOfAnEndedProcessIsRemoved) {
   Write(Header());
-  tree_.Write(std::to_string(pid_) + "-1.stacks", Header());
-  files_.Remove(pid_, 1);
+  tree_.Write(std::to_string(process_.pid) + "-1.stacks", Header());
+  files_.Remove({.pid = process_.pid, .start_ticks = 1});
   EXPECT_THAT(Names(), SizeIs(1));
-  files_.Remove(pid_, start_);
+  files_.Remove(process_);
   EXPECT_THAT(Names(), SizeIs(1)) << "a program that this process has executed may have written it";
 }
 
 TEST_F(StackFilesTest, LongStacksAreCutAndControlCharactersReplaced) {
   Write(Header() + std::string(100'000, 'x') + "\n\x1b[2J\n");
-  EXPECT_THAT(files_.Read(pid_, start_), SizeIs(Le(StackFiles::kMaxBytes + 10)));
+  EXPECT_THAT(files_.Read(process_), SizeIs(Le(StackFiles::kMaxBytes + 10)));
   Write(Header() + "\x1b[2J\n");
-  EXPECT_EQ(files_.Read(pid_, start_), "\uFFFD[2J\n");
+  EXPECT_EQ(files_.Read(process_), "\uFFFD[2J\n");
 }
 
 TEST_F(StackFilesTest, AQuestionLeavesOutWhatWasWrittenBefore) {
   Write(Header());
   std::signal(signal_, [](int) { ++caught; });
-  ASSERT_TRUE(files_.Ask(pid_, start_));
+  ASSERT_TRUE(files_.Ask(process_));
   Append("Thread 0x1:\n  File \"a.py\", line 1 in the_first_hang\n");
-  EXPECT_THAT(files_.Read(pid_, start_), HasSubstr("the_first_hang"));
-  EXPECT_THAT(files_.Read(pid_, start_), HasSubstr("the_first_hang")) << "also at its end, if it says nothing more";
-  ASSERT_TRUE(files_.Ask(pid_, start_));
-  EXPECT_EQ(files_.Read(pid_, start_), "") << "it has not answered yet";
+  EXPECT_THAT(files_.Read(process_), HasSubstr("the_first_hang"));
+  EXPECT_THAT(files_.Read(process_), HasSubstr("the_first_hang")) << "also at its end, if it says nothing more";
+  ASSERT_TRUE(files_.Ask(process_));
+  EXPECT_EQ(files_.Read(process_), "") << "it has not answered yet";
   Append("Thread 0x1:\n  File \"a.py\", line 2 in the_second_hang\n");
-  EXPECT_EQ(files_.Read(pid_, start_), "Thread 0x1:\n  File \"a.py\", line 2 in the_second_hang\n");
+  EXPECT_EQ(files_.Read(process_), "Thread 0x1:\n  File \"a.py\", line 2 in the_second_hang\n");
 }
 
 TEST_F(StackFilesTest, ACrashLeavesOutTheHangsBefore) {
   const std::string crash =
       "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n  File \"a.py\"\n";
   Write(Header() + "Thread 0x1 (most recent call first):\n  File \"hang.py\"\n" + crash);
-  EXPECT_EQ(files_.Read(pid_, start_), crash);
+  EXPECT_EQ(files_.Read(process_), crash);
   Write(Header() + Stacks("Thread 0x7", "hang", 30'000) + crash);
-  EXPECT_EQ(files_.Read(pid_, start_), crash);
+  EXPECT_EQ(files_.Read(process_), crash);
 }
 
 TEST_F(StackFilesTest, OfLongStacksTheThreadThatCrashedAndTheMainThreadAreKept) {
@@ -143,7 +143,7 @@ TEST_F(StackFilesTest, OfLongStacksTheThreadThatCrashedAndTheMainThreadAreKept) 
   for (const size_t calls : {3, 90}) {
     Write(Header() + title + others + Stacks("Current thread 0xa", "crashed", calls) + "\n" + others +
           Stacks("Thread 0xb", "main_program", calls) + "\n" + modules);
-    const std::string shown = files_.Read(pid_, start_);
+    const std::string shown = files_.Read(process_);
     EXPECT_THAT(shown, StartsWith(title));
     EXPECT_THAT(shown, HasSubstr("Current thread 0xa (most recent call first):\n  File \"a.py\", line 0 in crashed\n"));
     EXPECT_THAT(shown, HasSubstr("Thread 0xb (most recent call first):\n  File \"a.py\", line 0 in main_program\n"));
@@ -156,14 +156,14 @@ TEST_F(StackFilesTest, OfAFileThatGrowsWithoutEndTheLastMebibyteIsRead) {
   const auto mebibyte = [](const std::string& begin) { return begin + std::string((1 << 20) - begin.size(), '\n'); };
   const std::string crash = "Fatal Python error: early\n";
   Write(Header() + mebibyte(crash));
-  EXPECT_THAT(files_.Read(pid_, start_), StartsWith(crash));
+  EXPECT_THAT(files_.Read(process_), StartsWith(crash));
   Write(Header() + crash + mebibyte("Current thread 0x2\n"));
-  EXPECT_THAT(files_.Read(pid_, start_), StartsWith("Current thread 0x2\n"));
+  EXPECT_THAT(files_.Read(process_), StartsWith("Current thread 0x2\n"));
 }
 
 TEST_F(StackFilesTest, FilesOfEndedProcessesWithoutASegmentAreRemoved) {
-  const std::string self = std::to_string(pid_) + "-" + std::to_string(start_) + ".stacks";
-  const std::string reused = std::to_string(pid_) + "-1.stacks";
+  const std::string self = std::to_string(process_.pid) + "-" + std::to_string(process_.start_ticks) + ".stacks";
+  const std::string reused = std::to_string(process_.pid) + "-1.stacks";
   // No pid is as high.
   for (const std::string& name : {self, reused, std::string("4194305-1.stacks"), std::string("4194306-1.stacks"),
                                   std::string("4194306-0123456789abcdef.seg"), std::string("x.stacks")}) {
@@ -177,9 +177,9 @@ TEST_F(StackFilesTest, WithoutADirectoryNothingIsRemoved) { StackFiles("/nowhere
 
 TEST_F(StackFilesTest, ALinkIsNotFollowed) {
   tree_.Write("secret", Header() + "secret");
-  std::filesystem::create_symlink(tree_.path() + "/secret",
-                                  tree_.path() + "/" + std::to_string(pid_) + "-" + std::to_string(start_) + ".stacks");
-  EXPECT_EQ(files_.Read(pid_, start_), "");
+  std::filesystem::create_symlink(tree_.path() + "/secret", tree_.path() + "/" + std::to_string(process_.pid) + "-" +
+                                                                std::to_string(process_.start_ticks) + ".stacks");
+  EXPECT_EQ(files_.Read(process_), "");
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ using Texts = std::vector<std::string>;
 
 class StandstillTest : public ::testing::Test {
  protected:
-  WorkerProcess& Add(uint32_t rank, const std::string& role = "trainer") {
-    WorkerProcess& process = processes_.emplace_back();
+  Process& Add(uint32_t rank, const std::string& role = "trainer") {
+    Process& process = processes_.emplace_back();
     process.identity = {"dlrm", {{"instance", "rep_" + std::to_string(rank)}, {"role", role}}};
     process.alive = true;
-    process.pid = 100 + static_cast<uint32_t>(processes_.size());
+    process.id.pid = 100 + static_cast<uint32_t>(processes_.size());
     process.step = 0;
     return process;
   }
@@ -54,7 +54,7 @@ class StandstillTest : public ::testing::Test {
     return texts;
   }
 
-  std::vector<WorkerProcess> processes_;
+  std::vector<Process> processes_;
   StandstillJudge judge_;
   milliseconds hang_after_ = seconds(60);
   StandstillJudge::TimePoint now_{seconds(1000)};

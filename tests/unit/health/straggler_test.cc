@@ -29,10 +29,10 @@ class StragglerTest : public ::testing::Test {
   static constexpr double kStepsOfInterval = 10;
 
   void Add(uint32_t rank, const std::string& role = "trainer") {
-    WorkerProcess process;
+    Process process;
     process.identity = {"dlrm", {{"instance", "rep_" + std::to_string(rank)}, {"role", role}}};
     process.alive = true;
-    process.pid = 100 + rank;
+    process.id.pid = 100 + rank;
     process.phase = "forward";
     process.step = 0;
     process.phase_seconds = {{"data", 0}, {"forward", 0}, {"backward", 0}, {"sync", 0}};
@@ -84,7 +84,7 @@ class StragglerTest : public ::testing::Test {
   double noise_ = 0.02;
   std::map<std::string, double> usual_ = {{"data", 0.02}, {"forward", 0.03}, {"backward", 0.048}};
   std::map<uint32_t, std::map<std::string, double>> delays_;
-  std::vector<WorkerProcess> processes_;
+  std::vector<Process> processes_;
   std::chrono::steady_clock::time_point now_{std::chrono::seconds(1000)};
   StragglerJudge judge_;
 };
@@ -235,7 +235,7 @@ TEST_F(StragglerTest, RanksThatMeetInSomeOfTheirStepsAreComparedOverThese) {
   AddRanks(3);
   for (int i = 0; i < 40; ++i) {
     for (int step = 0; step < 10; ++step) {
-      for (WorkerProcess& process : processes_) {
+      for (Process& process : processes_) {
         process.phase_seconds["forward"] += 0.05;
         process.step = *process.step + 1;
       }
@@ -263,7 +263,7 @@ TEST_F(StragglerTest, ARankThatStartsAgainIsJudgedAnew) {
   Slow(1, "data", 0.05);
   Train(18);
   ASSERT_EQ(Verdict(), "trainer rep_1 data");
-  processes_[1].pid = 555;
+  processes_[1].id.pid = 555;
   for (auto& [phase, spent] : processes_[1].phase_seconds) spent = 0;
   processes_[1].step = 0;
   Train(1);
@@ -277,7 +277,7 @@ TEST_F(StragglerTest, StepsThatGoBackOrApartAreNoEvidence) {
   Slow(1, "data", 0.05);
   Train(18);
   ASSERT_EQ(Verdict(), "trainer rep_1 data");
-  for (WorkerProcess& process : processes_) process.step = 3;  // a checkpoint was loaded
+  for (Process& process : processes_) process.step = 3;  // a checkpoint was loaded
   Train(1);
   EXPECT_EQ(Verdict(), "");
   for (int i = 0; i < 18; ++i) {
@@ -353,7 +353,7 @@ TEST_F(StragglerTest, NothingIsLeftOfAJobThatIsGone) {
   AddRanks(3);
   Slow(1, "data", 0.05);
   Train(18);
-  for (WorkerProcess& process : processes_) process.alive = false;
+  for (Process& process : processes_) process.alive = false;
   Look();
   EXPECT_THAT(judge_.verdicts(), IsEmpty());
   EXPECT_THAT(judge_.ranks(), IsEmpty());

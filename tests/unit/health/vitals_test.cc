@@ -52,11 +52,11 @@ class VitalsTest : public ::testing::Test {
          "Limit                     Soft Limit           Hard Limit           Units     \n"
          "Max cpu time              30                   unlimited            seconds   \n"
          "Max open files            1024                 4096                 files     \n");
-    WorkerProcess process;
+    Process process;
     process.alive = true;
-    process.pid = pid;
-    process.pid_namespace = namespace_;
-    process.start_ticks = 77;
+    process.id.pid = pid;
+    process.id.pid_namespace = namespace_;
+    process.id.start_ticks = 77;
     processes_.push_back(process);
   }
   void SetResident(uint32_t pid, int pages) {
@@ -64,23 +64,18 @@ class VitalsTest : public ::testing::Test {
   }
   void Look() { vitals_->Look(processes_, now_); }
   Circumstances End(uint32_t pid, const std::string& exit) {
-    std::vector<ProcessEnd> ends{EndOf(pid, exit)};
+    std::vector<Process> ends{EndOf(pid, exit)};
     vitals_->Describe(ends, now_);
-    return ends[0].about;
+    return ends[0].end->about;
   }
-  ProcessEnd EndOf(uint32_t pid, const std::string& exit) {
-    ProcessEnd end;
-    end.pid = pid;
-    end.pid_namespace = namespace_;
-    end.start_ticks = 77;
-    end.exit = exit;
-    return end;
+  Process EndOf(uint32_t pid, const std::string& exit) {
+    return {.id = {.pid = pid, .start_ticks = 77, .pid_namespace = namespace_}, .end = ProcessEnd{.exit = exit}};
   }
 
   FileTree tree_;
   FullFilesystems::FreeRatio free_ratio_ = [](const std::string&, dev_t) { return 0.5; };
   uint64_t namespace_ = 0;
-  std::vector<WorkerProcess> processes_;
+  std::vector<Process> processes_;
   std::optional<Vitals> vitals_;
   Vitals::TimePoint now_{seconds(1000)};
 };
@@ -139,10 +134,10 @@ TEST_F(VitalsTest, OfSeveralThatEndedTheOneWithTheMostMemoryWasKilled) {
   SetResident(8, 90);
   Look();
   SetKills(1);
-  std::vector<ProcessEnd> ends{EndOf(7, "SIGKILL"), EndOf(8, "SIGKILL")};
+  std::vector<Process> ends{EndOf(7, "SIGKILL"), EndOf(8, "SIGKILL")};
   vitals_->Describe(ends, now_);
-  EXPECT_FALSE(ends[0].about.killed_for_memory);
-  EXPECT_TRUE(ends[1].about.killed_for_memory);
+  EXPECT_FALSE(ends[0].end->about.killed_for_memory);
+  EXPECT_TRUE(ends[1].end->about.killed_for_memory);
 }
 
 TEST_F(VitalsTest, AKillOfACgroupThatIsGoneIsFoundByTheHostsCount) {

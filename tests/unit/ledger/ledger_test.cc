@@ -109,7 +109,7 @@ TEST(LedgerTest, TheRanksTimeIsKeptAndNoFoldIsReadWithoutIt) {
   ledger->Save(SampleTime());
   EXPECT_TRUE(ledger->GoodputIsSaved());
   const std::string before = *disk.bytes;
-  ledger->Fold(SampleProcess(7, 0, 3).values(), {.pid = 10}, SampleTime());
+  ledger->Fold(SampleProcess(7, 0, 3).values(), {.id = {.pid = 10}}, SampleTime());
   ledger->SetGoodput("second");
   EXPECT_FALSE(ledger->GoodputIsSaved());
   ledger->Save(SampleTime());
@@ -137,7 +137,7 @@ TEST(LedgerTest, WhatWasShownStaysWhenTheStateMoves) {
   Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk), .run_id = "r", .patience = std::chrono::milliseconds(0)},
                 diagnostics);
   ledger.Load(SampleTime());
-  ledger.Fold(SampleProcess(3, 0, 0).values(), {.pid = 7, .start_ticks = 9}, SampleTime());
+  ledger.Fold(SampleProcess(3, 0, 0).values(), {.id = {.pid = 7, .start_ticks = 9}}, SampleTime());
   ledger.SetSeen(12);
   ledger.Save(SampleTime());
   ASSERT_TRUE(ledger.Flush(std::chrono::seconds(50)));

@@ -36,26 +36,26 @@ TEST(PlacesTest, APlaceIsSavedWithTheOrdinalOrWithTheEnd) {
     for (const auto& [place, processes] : ledger.UnsavedPlaces()) places += processes;
     return places;
   };
-  ledger.Note(known.values(), {.pid = 1, .start_ticks = 9});
+  ledger.Note(known.values(), {.id = {.pid = 1, .start_ticks = 9}});
   EXPECT_EQ(unsaved(), 0U);
   full = true;
-  ledger.Note(late.values(), {.pid = 2, .start_ticks = 9});
+  ledger.Note(late.values(), {.id = {.pid = 2, .start_ticks = 9}});
   EXPECT_EQ(unsaved(), 1U);
-  ledger.Fold(known.values(), {.pid = 1, .start_ticks = 9}, SampleTime(), std::nullopt);
+  ledger.Fold(known.values(), {.id = {.pid = 1, .start_ticks = 9}}, SampleTime(), std::nullopt);
   EXPECT_EQ(unsaved(), 1U) << "its ordinal is on disk";
-  ledger.Fold(brief.values(), {.pid = 3, .start_ticks = 9}, SampleTime());
+  ledger.Fold(brief.values(), {.id = {.pid = 3, .start_ticks = 9}}, SampleTime());
   EXPECT_EQ(unsaved(), 2U);
-  ledger.Fold(late.values(), {.pid = 2, .start_ticks = 9}, SampleTime());
+  ledger.Fold(late.values(), {.id = {.pid = 2, .start_ticks = 9}}, SampleTime());
   EXPECT_EQ(unsaved(), 2U) << "once";
   full = false;
   EXPECT_EQ(unsaved(), 0U);
   full = true;
   const SampleProcess another(3, 0, 3);
-  ledger.Note(another.values(), {.pid = 4, .start_ticks = 9});
+  ledger.Note(another.values(), {.id = {.pid = 4, .start_ticks = 9}});
   EXPECT_EQ(unsaved(), 1U);
   ledger.MoveTo(std::make_shared<MemoryJournalFile>(other));
   EXPECT_EQ(unsaved(), 0U) << "with the first write of the other file";
-  ledger.SetExit(InstanceKey("worker", 0), 0, {.pid = 1, .start_ticks = 9}, "SIGKILL");
+  ledger.SetExit({{"worker", 0}, 0}, {.pid = 1, .start_ticks = 9}, "SIGKILL");
   EXPECT_TRUE(ledger.UnsavedPlaces().empty()) << "how it ended is told later";
 }
 
@@ -72,9 +72,9 @@ TEST(PlacesTest, AnUnsavedPlaceFollowsItsProcess) {
     return ledger.UnsavedPlaces();
   };
   const auto place = [](int32_t replica, uint32_t ordinal) {
-    return std::map<Ledger::Place, uint64_t>{{{InstanceKey("worker", replica), ordinal}, 1}};
+    return std::map<ProcessPlace, uint64_t>{{{{"worker", replica}, ordinal}, 1}};
   };
-  const LastProcess process{.pid = 2, .start_ticks = 9};
+  const LastProcess process{.id = {.pid = 2, .start_ticks = 9}};
   const SampleProcess first(3, 0, 1), second(3, 0, 4), last(3, 0, 6);
   Measurements values = first.values();
   ledger.Note(values, process);
@@ -98,28 +98,26 @@ TEST(PlacesTest, AnOrdinalIsOfOneInstance) {
   bool full = false;
   Diagnostics diagnostics;
   const auto allow = [&](MemoryJournalFile::Operation /*operation*/, size_t bytes) { return full ? 0 : bytes; };
-  const InstanceKey reader("worker", 1), writer("worker", 4);
+  const RankId reader{"worker", 1}, writer{"worker", 4};
   const SampleProcess first(3, 0, 1), second(3, 0, 4);
   Measurements values = first.values();
   const std::string id(values.id);
   {
     Ledger ledger({.file = std::make_shared<MemoryJournalFile>(disk, allow), .run_id = "r", .threaded = false}, diagnostics);
     ledger.Load(SampleTime());
-    ledger.Note(values, {.pid = 2, .start_ticks = 9});
+    ledger.Note(values, {.id = {.pid = 2, .start_ticks = 9}});
     ledger.Save(SampleTime());
     EXPECT_TRUE(ledger.UnsavedPlaces().empty());
     full = true;
     values.identity = second.values().identity;
-    ledger.Note(values, {.pid = 2, .start_ticks = 9});
+    ledger.Note(values, {.id = {.pid = 2, .start_ticks = 9}});
     ledger.Save(SampleTime());
-    EXPECT_EQ(ledger.UnsavedPlaces(), (std::map<Ledger::Place, uint64_t>{{{writer, values.ordinal}, 1}}));
-    EXPECT_EQ(ledger.SavedOrdinal(id, writer), values.ordinal);
+    EXPECT_EQ(ledger.UnsavedPlaces(), (std::map<ProcessPlace, uint64_t>{{{writer, values.ordinal}, 1}}));
+    EXPECT_EQ(ledger.SavedPlace(id), (ProcessPlace{writer, values.ordinal}));
   }
   const auto next = Loaded(disk, diagnostics);
-  EXPECT_EQ(next->SavedOrdinal(id, reader), values.ordinal);
-  EXPECT_EQ(next->SavedOrdinal(id, writer), std::nullopt);
-  EXPECT_TRUE(next->HasOrdinal(id));
-  EXPECT_FALSE(next->HasOrdinal("another"));
+  EXPECT_EQ(next->SavedPlace(id), (ProcessPlace{reader, values.ordinal}));
+  EXPECT_EQ(next->SavedPlace("another"), std::nullopt);
 }
 
 }  // namespace

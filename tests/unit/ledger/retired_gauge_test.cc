@@ -105,7 +105,7 @@ TEST_F(RetiredTest, GaugesOfProcessesThatEndInDifferentTicksFollowThePolicyUntil
       SCOPED_TRACE(std::to_string(static_cast<int>(policy)) + (restarts ? " with restarts of the agent" : ""));
       run_id_ += "+";
       StartAgent();
-      std::vector<std::unique_ptr<Process>> processes;
+      std::vector<std::unique_ptr<Worker>> processes;
       for (const double value : {1, 2, 4, 8}) {
         processes.push_back(StartWithGauge(value, policy));
       }
@@ -167,7 +167,7 @@ TEST_F(RetiredTest, ANewProcessGetsTheOrdinalOfAnEndedOne) {
   b->End();
   Collect();
   std::vector<std::string> ordinals;
-  for (const WorkerProcess& process : source().processes()) {
+  for (const Process& process : source().processes()) {
     ordinals.push_back(std::to_string(process.ordinal) + (process.alive ? " alive after " : " empty after ") +
                        std::to_string(process.predecessors));
   }
@@ -193,9 +193,9 @@ TEST_F(RetiredTest, ARestartIsAProcessThatCameAfterAnother) {
 }
 
 // Of each process that is listed, by ordinal.
-std::map<uint32_t, uint64_t> RestartsOf(const SegmentSource& source) {
+std::map<uint32_t, uint64_t> RestartsOf(SegmentSource& source) {
   std::map<uint32_t, uint64_t> restarts;
-  for (const WorkerProcess& process : source.processes()) restarts[process.ordinal] = process.restarts;
+  for (const Process& process : source.processes()) restarts[process.ordinal] = process.restarts;
   return restarts;
 }
 
@@ -257,7 +257,7 @@ TEST_F(RetiredTest, ASuccessorStartedBeforeTheNextCollectGetsTheOrdinal) {
   auto next = StartWithGauge(3, GaugePolicy::kEach);
   EXPECT_THAT(CollectFlat(), ElementsAre(Pair(R"(my_app_size{process="0"})", "1"), Pair(R"(my_app_size{process="1"})", "3")));
   std::map<uint32_t, uint64_t> predecessors;
-  for (const WorkerProcess& process : source().processes()) {
+  for (const Process& process : source().processes()) {
     predecessors[process.ordinal] = process.predecessors;
   }
   EXPECT_THAT(predecessors, ElementsAre(Pair(0U, 0U), Pair(1U, 1U)));
@@ -267,7 +267,7 @@ TEST_F(RetiredTest, ProcessesKeepTheirOrdinalsOverARestartOfTheAgent) {
   const auto ordinals = [this] {
     Collect();
     std::map<uint32_t, std::string> by_ordinal;
-    for (const WorkerProcess& process : source().processes()) {
+    for (const Process& process : source().processes()) {
       by_ordinal[process.ordinal] = (process.alive ? "alive after " : "empty after ") + std::to_string(process.predecessors);
     }
     return by_ordinal;

@@ -20,7 +20,7 @@ using ::testing::UnorderedElementsAre;
 TEST_F(RetiredTest, AProcessThatMakesSeriesWithoutEndIsHeldToTheLimit) {
   limits_ = {.series = 7, .series_of_instance = 4, .label_value_bytes = 8};
   StartAgent();
-  const auto put = [&](Process& process, int first, int last) {
+  const auto put = [&](Worker& process, int first, int last) {
     for (int i = first; i <= last; ++i) {
       process.segment.Counter("my_app", "step_" + std::to_string(i), {}, 1);
     }

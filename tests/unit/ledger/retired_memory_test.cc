@@ -25,7 +25,7 @@ class RetiredMemoryTest : public RetiredTest {
   ~RetiredMemoryTest() override { ForeignShare::SetLimit(ForeignShare::kDefaultLimit); }
 
   // One that counts a batch, among 150 series.
-  std::unique_ptr<Process> StartLarge(const std::string& prefix = "step_") {
+  std::unique_ptr<Worker> StartLarge(const std::string& prefix = "step_") {
     auto process = Start();
     process->segment.Counter("my_app", "batches", {}, 1);
     for (int i = 1; i < 150; ++i) process->segment.Counter("my_app", prefix + std::to_string(i), {}, 1);

@@ -10,7 +10,7 @@ namespace {
 class RetiredRemovalTest : public RetiredTest {
  protected:
   // One that counts, and then removes the series.
-  std::unique_ptr<Process> CountAndRemove(uint64_t count) {
+  std::unique_ptr<Worker> CountAndRemove(uint64_t count) {
     auto process = Start();
     const uint32_t slot = process->segment.Counter("my_app", "batches", {}, count);
     process->Put();
@@ -19,7 +19,7 @@ class RetiredRemovalTest : public RetiredTest {
     process->Put();
     return process;
   }
-  std::unique_ptr<Process> StartCounting(uint64_t count) {
+  std::unique_ptr<Worker> StartCounting(uint64_t count) {
     auto process = Start();
     process->segment.Counter("my_app", "batches", {}, count);
     process->Put();

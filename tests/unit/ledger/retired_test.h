@@ -42,11 +42,11 @@ class SteppingDirectory : public DiskSegmentDirectory {
 class RetiredTest : public JobDirectoryTest {
  protected:
   // A process of the job, until End().
-  struct Process {
-    Process(RetiredTest& test, const SegmentIdentity& identity) : test(test), name(std::to_string(test.processes_++) + ".seg") {
+  struct Worker {
+    Worker(RetiredTest& test, const SegmentIdentity& identity) : test(test), name(std::to_string(test.processes_++) + ".seg") {
       segment.Identity(identity);
     }
-    Process& Put() {
+    Worker& Put() {
       test.JobDirectoryTest::Put(name, segment);
       if (!lock) {
         lock = std::make_unique<WriterLock>(test.PathOf(name));
@@ -104,8 +104,8 @@ class RetiredTest : public JobDirectoryTest {
         .directory_fd = directory_fd_, .directory = directory(), .name = "agent.state", .after_step = std::move(after_step)});
   }
 
-  std::unique_ptr<Process> Start(const SegmentIdentity& identity = {.role = "worker"}) {
-    return std::make_unique<Process>(*this, identity);
+  std::unique_ptr<Worker> Start(const SegmentIdentity& identity = {.role = "worker"}) {
+    return std::make_unique<Worker>(*this, identity);
   }
   // One that counts and ends, seen alive or not.
   void CountAndEnd(uint64_t whole, double fraction = 0, const SegmentIdentity& identity = {.role = "worker"}) {
@@ -119,7 +119,7 @@ class RetiredTest : public JobDirectoryTest {
     return Shown(series);
   }
   // One that lives and has set a gauge.
-  std::unique_ptr<Process> StartWithGauge(double value, GaugePolicy policy = GaugePolicy::kLast) {
+  std::unique_ptr<Worker> StartWithGauge(double value, GaugePolicy policy = GaugePolicy::kLast) {
     auto process = Start();
     process->segment.Gauge("my_app", "size", {}, value, policy);
     process->Put();
@@ -134,7 +134,7 @@ class RetiredTest : public JobDirectoryTest {
   // The size of a checkpoint of the whole state.
   size_t CheckpointBytes() {
     Collect();  // writes that files were removed
-    source().MoveState(StateFile());
+    source().ledger().MoveTo(StateFile());
     Collect();
     return std::filesystem::file_size(PathOf("agent.state"));
   }

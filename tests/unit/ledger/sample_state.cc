@@ -67,10 +67,10 @@ std::string StateAfter(Do change) {
 }
 
 void FoldTwoAndNoteTwo(Ledger& ledger) {
-  ledger.Fold(SampleProcess(3, 0, 0).values(), {.pid = 7, .start_ticks = 9}, SampleTime());
-  ledger.Fold(SampleProcess(4, 0, 1).values(), {.pid = 8, .start_ticks = 9}, SampleTime());
-  ledger.Note(SampleProcess(5, 0, 2).values(), {.pid = 9});
-  ledger.Note(SampleProcess(6, 0, 3).values(), {.pid = 10});
+  ledger.Fold(SampleProcess(3, 0, 0).values(), {.id = {.pid = 7, .start_ticks = 9}}, SampleTime());
+  ledger.Fold(SampleProcess(4, 0, 1).values(), {.id = {.pid = 8, .start_ticks = 9}}, SampleTime());
+  ledger.Note(SampleProcess(5, 0, 2).values(), {.id = {.pid = 9}});
+  ledger.Note(SampleProcess(6, 0, 3).values(), {.id = {.pid = 10}});
   ledger.Save(SampleTime());
 }
 
@@ -82,7 +82,7 @@ std::string WholeSampleState() {
   return StateAfter([](Ledger& ledger) {
     FoldTwoAndNoteTwo(ledger);
     ledger.Forget(ledger.FoldedIds().front());
-    ledger.Fold(SampleProcess(7, 0, 3).values(), {.pid = 10}, SampleTime());
+    ledger.Fold(SampleProcess(7, 0, 3).values(), {.id = {.pid = 10}}, SampleTime());
     ledger.SetHealth("how it is");
     ledger.SetSeen(12);
     ledger.SetGoodput("where the time went");

@@ -30,15 +30,15 @@ const Identity kAgent{"dlrm", {{"instance", "rep_0"}, {"role", "agent"}}};
 const Identity kTrainer{"dlrm", {{"instance", "rep_0"}, {"role", "trainer"}}};
 
 // The test's own process, as a worker.
-WorkerProcess Self(uint32_t ordinal = 0) {
+Process Self(uint32_t ordinal = 0) {
   ProcReader proc;
-  WorkerProcess process;
+  Process process;
   process.identity = kTrainer;
   process.ordinal = ordinal;
   process.alive = true;
-  process.pid = static_cast<uint32_t>(getpid());
-  process.start_ticks = proc.Stat("self").value().start_ticks;
-  process.pid_namespace = proc.PidNamespace("self").value();
+  process.id.pid = static_cast<uint32_t>(getpid());
+  process.id.start_ticks = proc.Stat("self").value().start_ticks;
+  process.id.pid_namespace = proc.PidNamespace("self").value();
   return process;
 }
 
@@ -72,7 +72,7 @@ class MachineMetricsTest : public ::testing::Test {
     }
   }
 
-  std::vector<WorkerProcess> processes_;
+  std::vector<Process> processes_;
   std::shared_ptr<const Snapshot> snapshot_;
   MachineMetrics metrics_{{.identity = kAgent, .read = ReadOf({.state_directory = "/tmp"})}};
 };
@@ -149,7 +149,7 @@ TEST_F(MachineMetricsTest, IfAReadingHangsOldValuesAreLeftOutAndNoCallWaits) {
       {.identity = kAgent, .read = hanging.Read(), .now = [&] { return std::chrono::steady_clock::now() + later; }});
   metrics.Use(true, seconds(10));
   while (metrics.Collect({})->values.empty()) std::this_thread::yield();
-  const std::vector<WorkerProcess> another{Self()};
+  const std::vector<Process> another{Self()};
   metrics.Collect(another);  // wants a reading
   hanging.AwaitReading(2);
   EXPECT_FALSE(metrics.Collect(another)->values.empty()) << "the newest values";

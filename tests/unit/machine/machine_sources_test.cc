@@ -123,7 +123,7 @@ class MachineSourcesTest : public ::testing::Test {
   }
 
   // A process in the cgroup; with `namespaces`, in network and mount namespaces of its own.
-  WatchedProcess Add(uint32_t pid, const std::string& cgroup, bool namespaces = false) {
+  ProcessId Add(uint32_t pid, const std::string& cgroup, bool namespaces = false) {
     const std::string directory = "/proc/" + std::to_string(pid);
     machine_.Write(directory + "/stat", "1 (p) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 500 0 0 0\n");
     machine_.Write(directory + "/cgroup", "0::/" + cgroup + "\n");
@@ -142,13 +142,13 @@ class MachineSourcesTest : public ::testing::Test {
     return {.pid = pid, .start_ticks = 500, .pid_namespace = files.Inode("/proc/self/ns/pid").value()};
   }
 
-  std::map<std::string, double> Read(const std::vector<WatchedProcess>& processes) {
+  std::map<std::string, double> Read(const std::vector<ProcessId>& processes) {
     time_ += seconds(1);
     result_ = sources_.Read(processes, time_);
     return ValuesOf(result_.series);
   }
   // Reads until the filesystem of this directory was asked. The bound is that of the test.
-  void AwaitAsked(const std::vector<WatchedProcess>& processes, const std::string& path) {
+  void AwaitAsked(const std::vector<ProcessId>& processes, const std::string& path) {
     for (;;) {
       Read(processes);
       const MutexLock lock(asked_->mutex);
@@ -186,8 +186,8 @@ TEST_F(MachineSourcesTest, BeforeTheFirstWorkerTheValuesAreTheAgents) {
 }
 
 TEST_F(MachineSourcesTest, AWorkerIsFollowedUntilItEnds) {
-  const WatchedProcess first = Add(8, "a");
-  const WatchedProcess second = Add(9, "b");
+  const ProcessId first = Add(8, "a");
+  const ProcessId second = Add(9, "b");
   EXPECT_EQ(Read({first, second})[kMemory], 2);
   EXPECT_EQ(Read({second, first})[kMemory], 2) << "the same worker";
   AwaitAsked({second, first}, "/srv/8");
@@ -198,14 +198,14 @@ TEST_F(MachineSourcesTest, AWorkerIsFollowedUntilItEnds) {
 }
 
 TEST_F(MachineSourcesTest, AWorkerThatMovesToAnotherCgroupIsFollowed) {
-  const WatchedProcess worker = Add(8, "a");
+  const ProcessId worker = Add(8, "a");
   EXPECT_EQ(Read({worker})[kMemory], 2);
   machine_.Write("/proc/8/cgroup", "0::/b\n");
   EXPECT_EQ(Read({worker})[kMemory], 3);
 }
 
 TEST_F(MachineSourcesTest, OfAWorkerInOtherNamespacesItsOwnAreRead) {
-  const WatchedProcess worker = Add(8, "a", /*namespaces=*/true);
+  const ProcessId worker = Add(8, "a", /*namespaces=*/true);
   EXPECT_THAT(Read({worker}), Contains(Key("persia_network_receive_bytes_total{device=of8}")));
   for (const char* path : {"/proc/8/root/dev/shm", "/proc/8/cwd"}) AwaitAsked({worker}, path);
   machine_.Remove("/proc/8");
@@ -215,7 +215,7 @@ TEST_F(MachineSourcesTest, OfAWorkerInOtherNamespacesItsOwnAreRead) {
 
 TEST_F(MachineSourcesTest, AnotherProcessWithThePidOfAnEndedWorkerIsNotRead) {
   const long holders = asked_.use_count();
-  const WatchedProcess worker = Add(8, "a", /*namespaces=*/true);
+  const ProcessId worker = Add(8, "a", /*namespaces=*/true);
   for (const char* path : {"/proc/8/root/dev/shm", "/proc/8/cwd"}) AwaitAsked({worker}, path);
   // A call that still runs holds a reference.
   while (asked_.use_count() > holders) std::this_thread::yield();
@@ -237,22 +237,22 @@ TEST_F(MachineSourcesTest, AnotherProcessWithThePidOfAnEndedWorkerIsNotRead) {
 }
 
 TEST_F(MachineSourcesTest, AWorkerThatProcDoesNotHaveMakesNoExtraReading) {
-  const WatchedProcess worker = Add(8, "a");
+  const ProcessId worker = Add(8, "a");
   machine_.Write("/proc/8/status", "VmSwap: 1 kB\n");
-  const WatchedProcess gone{.pid = 9, .start_ticks = 500, .pid_namespace = worker.pid_namespace};
-  const auto swapped = [&](const std::vector<WatchedProcess>& processes) {
+  const ProcessId gone{.pid = 9, .start_ticks = 500, .pid_namespace = worker.pid_namespace};
+  const auto swapped = [&](const std::vector<ProcessId>& processes) {
     Read(processes);
     return result_.workers.at(worker).swapped_bytes;
   };
   EXPECT_EQ(swapped({worker, gone}), 1024);
   machine_.Write("/proc/8/status", "VmSwap: 2 kB\n");
   EXPECT_EQ(swapped({worker, gone}), 1024) << "the interval is 10 s";
-  const WatchedProcess next = Add(10, "a");
+  const ProcessId next = Add(10, "a");
   EXPECT_EQ(swapped({worker, gone, next}), 2048) << "a new worker is read at once";
 }
 
 TEST_F(MachineSourcesTest, AProcessOfAnotherNamespaceIsNotFollowed) {
-  WatchedProcess elsewhere = Add(8, "a");
+  ProcessId elsewhere = Add(8, "a");
   elsewhere.pid_namespace += 1;
   EXPECT_EQ(Read({elsewhere})[kMemory], 1);
 }

@@ -19,7 +19,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::IsEmpty;
 
-WatchedProcess TestProcess() {
+ProcessId TestProcess() {
   ProcReader proc;
   return {.pid = static_cast<uint32_t>(getpid()),
           .start_ticks = proc.Stat("self").value().start_ticks,
@@ -31,7 +31,7 @@ const WorkerDetails::TimePoint kFirst{seconds(100)};
 TEST(WorkerDetailsTest, ShowsARealProcess) {
   ProcReader proc;
   WorkerDetails details(proc);
-  const WatchedProcess self = TestProcess();
+  const ProcessId self = TestProcess();
   details.Read(std::vector{self}, kFirst);
   const WorkerDetail& detail = details.values().at(self);
   rlimit limit{};
@@ -45,7 +45,7 @@ TEST(WorkerDetailsTest, ShowsARealProcess) {
 TEST(WorkerDetailsTest, OnlyTheSameProcessIsShown) {
   ProcReader proc;
   WorkerDetails details(proc);
-  std::vector<WatchedProcess> others(4, TestProcess());
+  std::vector<ProcessId> others(4, TestProcess());
   others[0].start_ticks += 1;
   others[1].pid_namespace += 1;
   others[2].pid_namespace = 0;
@@ -57,7 +57,7 @@ TEST(WorkerDetailsTest, OnlyTheSameProcessIsShown) {
 // Processes whose /proc is made by the test.
 class FakeProcessesTest : public ::testing::Test {
  protected:
-  WatchedProcess Add(uint32_t pid) {
+  ProcessId Add(uint32_t pid) {
     const std::string directory = "/proc/" + std::to_string(pid);
     machine_.Write(directory + "/stat", std::to_string(pid) + " (p) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 500 0 0 0\n");
     machine_.Write(directory + "/status",
@@ -79,7 +79,7 @@ class FakeProcessesTest : public ::testing::Test {
 };
 
 TEST_F(FakeProcessesTest, TextIsParsed) {
-  const WatchedProcess process = Add(7);
+  const ProcessId process = Add(7);
   details_.Read(std::vector{process}, kFirst);
   const WorkerDetail& detail = details_.values().at(process);
   EXPECT_EQ(detail.swapped_bytes, 12U << 10);
@@ -90,7 +90,7 @@ TEST_F(FakeProcessesTest, TextIsParsed) {
 }
 
 TEST_F(FakeProcessesTest, ProportionalMemoryIsReadOnceAMinute) {
-  const WatchedProcess process = Add(7);
+  const ProcessId process = Add(7);
   details_.Read(std::vector{process}, kFirst);
   SetMemory(7, 200);
   details_.Read(std::vector{process}, kFirst + seconds(59));
@@ -103,7 +103,7 @@ TEST_F(FakeProcessesTest, ProportionalMemoryTakesAtMostOneHundredthOfTheTime) {
   // Each reading takes a second.
   auto time = kFirst;
   WorkerDetails details(proc_, [&] { return time += std::chrono::milliseconds(500); });
-  std::vector<WatchedProcess> processes;
+  std::vector<ProcessId> processes;
   for (uint32_t pid = 1; pid <= 4; ++pid) processes.push_back(Add(pid));
   const auto known = [&](seconds after) {
     details.Read(processes, kFirst + after);
@@ -120,7 +120,7 @@ TEST_F(FakeProcessesTest, ProportionalMemoryTakesAtMostOneHundredthOfTheTime) {
 }
 
 TEST_F(FakeProcessesTest, AProcessThatEndedIsForgotten) {
-  const WatchedProcess process = Add(7);
+  const ProcessId process = Add(7);
   details_.Read(std::vector{process}, kFirst);
   details_.Read({}, kFirst + seconds(1));
   EXPECT_THAT(details_.values(), IsEmpty());

@@ -11,18 +11,20 @@
 namespace persia::agent {
 namespace {
 
-const Ordinals::Key kInstance{"worker", 0};
+const RankId kRank{"worker", 0};
+
+ProcessPlace Place(uint32_t ordinal) { return {kRank, ordinal}; }
 
 TEST(OrdinalsTest, TheLowestFreeNumberComesFirst) {
   Ordinals ordinals;
-  EXPECT_EQ(ordinals.ReserveLowest(kInstance), 0U);
-  EXPECT_EQ(ordinals.ReserveLowest(kInstance), 1U);
-  EXPECT_EQ(ordinals.ReserveLowest({"worker", 1}), 0U);
-  ordinals.Release(kInstance, 0);
-  EXPECT_TRUE(ordinals.TryReserve(kInstance, UINT32_MAX));
-  EXPECT_FALSE(ordinals.TryReserve(kInstance, 1));
-  EXPECT_EQ(ordinals.ReserveLowest(kInstance), 0U);
-  EXPECT_EQ(ordinals.ReserveLowest(kInstance), 2U);
+  EXPECT_EQ(ordinals.ReserveLowest(kRank), Place(0U));
+  EXPECT_EQ(ordinals.ReserveLowest(kRank), Place(1U));
+  EXPECT_EQ(ordinals.ReserveLowest({"worker", 1}), (ProcessPlace{{"worker", 1}, 0}));
+  ordinals.Release(Place(0));
+  EXPECT_TRUE(ordinals.TryReserve(Place(UINT32_MAX)));
+  EXPECT_FALSE(ordinals.TryReserve(Place(1)));
+  EXPECT_EQ(ordinals.ReserveLowest(kRank), Place(0U));
+  EXPECT_EQ(ordinals.ReserveLowest(kRank), Place(2U));
 }
 
 TEST(OrdinalsTest, AgreesWithASetOfNumbers) {
@@ -35,15 +37,15 @@ TEST(OrdinalsTest, AgreesWithASetOfNumbers) {
       case 0: {
         uint32_t lowest = 0;
         while (reserved.contains(lowest)) ++lowest;
-        ASSERT_EQ(ordinals.ReserveLowest(kInstance), lowest);
+        ASSERT_EQ(ordinals.ReserveLowest(kRank), Place(lowest));
         reserved.insert(lowest);
         break;
       }
       case 1:
-        ASSERT_EQ(ordinals.TryReserve(kInstance, number), reserved.insert(number).second);
+        ASSERT_EQ(ordinals.TryReserve(Place(number)), reserved.insert(number).second);
         break;
       default:
-        ordinals.Release(kInstance, number);
+        ordinals.Release(Place(number));
         reserved.erase(number);
     }
   }

@@ -17,8 +17,8 @@ namespace {
 using std::chrono::seconds;
 using ::testing::IsEmpty;
 
-Identity IdentityOf(const RankKey& rank) {
-  return {"dlrm", {{"instance", "rep_" + std::to_string(rank.second)}, {"role", rank.first}}};
+Identity IdentityOf(const RankId& rank) {
+  return {"dlrm", {{"instance", "rep_" + std::to_string(rank.replica)}, {"role", rank.role}}};
 }
 
 // By family, instance and bucket.
@@ -44,11 +44,11 @@ class GoodputMetricsTest : public ::testing::Test {
   }
   std::shared_ptr<const Snapshot> Collect() {
     return metrics_.Collect(
-        report_, [this](const RankKey& rank) { return rank == hidden_ ? std::nullopt : std::optional(IdentityOf(rank)); });
+        report_, [this](const RankId& rank) { return rank == hidden_ ? std::nullopt : std::optional(IdentityOf(rank)); });
   }
 
   GoodputReport report_;
-  RankKey hidden_{"none", 0};
+  RankId hidden_{"none", 0};
   GoodputMetrics metrics_{{"dlrm", {{"role", "agent"}}}};
 };
 

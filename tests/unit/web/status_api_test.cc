@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,14 +23,6 @@ using ::testing::IsEmpty;
 
 const system_clock::time_point kNow{seconds(1'000'000)};
 
-TestFamily OfWorkers(const std::string& name, std::vector<double> values) {
-  TestFamily family{"persia_process_" + name, MetricType::kGauge};
-  for (size_t i = 0; i < values.size(); ++i) {
-    family.series.push_back({{{"process", std::to_string(i)}}, {values[i]}});
-  }
-  return family;
-}
-
 AgentStatus Running() {
   AgentStatus status;
   status.version = "0.1.0";
@@ -37,7 +30,6 @@ AgentStatus Running() {
   status.push_interval = seconds(1);
   status.gateway = {
       .address = "metrics_gateway:9091", .groups = 2, .format = "text", .pushes = 3, .last_took = microseconds(12'500)};
-  status.pids = {{{"", "rep_0", "0"}, 4711}};
   return status;
 }
 
@@ -67,8 +59,9 @@ TEST(AnswerStatus, TellsTheAttemptsOfARunApart) {
   status.attempt = RunAttempt{.number = 1, .began = kNow, .run_began = kNow};
   EXPECT_EQ(told()["attempt"].dump(), R"({"number":1,"began_ms":1000000000,"run_began_ms":1000000000,"text":""})");
   HealthReport health;
-  health.deaths = std::make_shared<const std::vector<Death>>(
-      std::vector<Death>{{.ended_at = kNow - seconds(1)}, {.ended_at = kNow + seconds(1)}});
+  const auto dead_at = [](ProcessEnd::TimePoint at) { return Process{.end = ProcessEnd{.at = at, .death = Death()}}; };
+  health.deaths = std::make_shared<const std::vector<Process>>(
+      std::vector<Process>{dead_at(kNow - seconds(1)), dead_at(kNow + seconds(1))});
   status.health = std::make_shared<const HealthReport>(health);
   status.attempt = RunAttempt{.number = 2, .began = kNow, .run_began = kNow - seconds(10)};
   EXPECT_EQ(told()["attempt"]["text"],
@@ -170,38 +163,49 @@ TEST(AnswerStatus, TheHistoryIsAsFineAsTheCollectionsForThePage) {
   EXPECT_EQ(step(), 2.5);
 }
 
+Process OfRank(uint32_t ordinal, bool alive) {
+  return {.ordinal = ordinal, .identity = {"dlrm", {{"instance", "rep_0"}}}, .alive = alive};
+}
+
 TEST(AnswerStatus, HasTheStateOfEachWorker) {
-  const double now = 1'000'000;
-  const auto newest = MakeSnapshot(
-      {OfWorkers("cpu_seconds_total", {1.5, kAbsentValue, 2}),
-       {"persia_process_last_exit_info", MetricType::kGauge, {}, {{{{"process", "1"}, {"reason", "SIGKILL"}}, {1}}}},
-       OfWorkers("last_change_timestamp_seconds", {now - 9.5, now - 500, now - 10.5}),
-       OfWorkers("resident_memory_bytes", {4096, kAbsentValue, 8192}),
-       OfWorkers("restarts_total", {0, 2, 0}),
-       OfWorkers("threads", {kAbsentValue, kAbsentValue, 3}),
-       OfWorkers("up", {1, 0, 1}),
-       {"persia_process_without_a_place", MetricType::kGauge, {}, {{{}, {1}}}}});
+  std::vector<Process> processes{OfRank(2, true), OfRank(0, true), OfRank(1, false)};
+  processes[1].id.pid = 4711;
+  processes[1].last_change = kNow - milliseconds(9500);
+  processes[1].phase = "data";
+  processes[1].in_phase = seconds(3);
+  processes[1].usage = {.cpu_seconds = 1.5, .resident_bytes = 4096, .start_time = 999'000.25};
+  processes[1].step = 812;
+  processes[2].restarts = 2;
+  processes[2].last_exit = "SIGKILL";
+  processes[2].phase = "data";
+  processes[2].step = 811;
   AgentStatus status = Running();
+  status.processes = std::make_shared<const std::vector<Process>>(processes);
   status.throughput = Throughput{.name = "steps_total", .ranks = {{{"", "rep_0"}, 8.5}}};
   HealthReport health;
   const auto since = std::chrono::system_clock::time_point(seconds(999'000));
-  health.workers[{"", "rep_0", "0"}] = {WorkerState::kRunning, since, "data", since + seconds(1), 812};
+  health.workers[{"", "rep_0", "0"}] = {WorkerState::kRunning, since};
   health.workers[{"", "rep_0", "2"}] = {WorkerState::kHung, since};
   status.health = std::make_shared<const HealthReport>(health);
-  const Json workers = Json::parse(AnswerStatus(status, newest.get(), kNow).body)["workers"];
-  ASSERT_EQ(workers.size(), 3U) << "each has a place";
+  EXPECT_TRUE(Json::parse(AnswerStatus(status, nullptr, kNow).body)["workers"].empty()) << "no collection yet";
+  Snapshot newest = *MakeSnapshot({});
+  newest.collected_at = kNow - seconds(1);
+  const Json workers = Json::parse(AnswerStatus(status, &newest, kNow).body)["workers"];
+  ASSERT_EQ(workers.size(), 3U);
   EXPECT_EQ(
       workers[0].dump(),
       R"({"role":"","instance":"rep_0","process":"0","is_rank":true,"up":true,"pid":4711,"restarts":0,)"
-      R"("start_time_ms":null,"cpu_seconds":1.5,"resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,"throughput":8.5,)"
-      R"("state":"running","state_since_ms":999000000,"phase":"data","phase_since_ms":999001000,"step":812.0,"slow":false,"hung":false,)"
+      R"("start_time_ms":999000250,"cpu_seconds":1.5,"resident_bytes":4096,"threads":null,"last_change_ms":999990500,"unchanged_seconds":9.5,"throughput":8.5,)"
+      R"("state":"running","state_since_ms":999000000,"phase":"data","phase_since_ms":999996000,"step":812.0,"slow":false,"hung":false,)"
       R"("last_exit":""})");
   EXPECT_TRUE(workers[2]["phase"].is_null() && workers[2]["phase_since_ms"].is_null() && workers[2]["step"].is_null());
+  EXPECT_TRUE(workers[2]["last_change_ms"].is_null() && workers[2]["unchanged_seconds"].is_null());
   EXPECT_EQ(workers[1]["up"], false);
   EXPECT_EQ(workers[1]["hung"], false) << "the worker has ended";
   EXPECT_EQ(workers[1]["last_exit"], "SIGKILL");
   EXPECT_EQ(workers[1]["restarts"], 2);
-  EXPECT_TRUE(workers[1]["cpu_seconds"].is_null());
+  EXPECT_TRUE(workers[1]["pid"].is_null() && workers[1]["cpu_seconds"].is_null());
+  EXPECT_TRUE(workers[1]["phase"].is_null() && workers[1]["step"].is_null()) << "the worker has ended";
   EXPECT_EQ(workers[1]["state"], "exited") << "unknown to the report";
   EXPECT_TRUE(workers[2]["throughput"].is_null()) << "of the rank's main process alone";
   EXPECT_EQ(workers[2]["hung"], true);
@@ -211,7 +215,8 @@ TEST(AnswerStatus, HasTheStateOfEachWorker) {
 TEST(AnswerStatus, AWorkerThatEndedHasNoThroughput) {
   AgentStatus status = Running();
   status.throughput = Throughput{.name = "steps_total", .ranks = {{{"", "rep_0"}, 8.5}}};
-  const auto newest = MakeSnapshot({OfWorkers("up", {0})});
+  status.processes = std::make_shared<const std::vector<Process>>(1, OfRank(0, false));
+  const auto newest = MakeSnapshot({});
   const Json worker = Json::parse(AnswerStatus(status, newest.get(), kNow).body)["workers"][0];
   EXPECT_TRUE(worker["throughput"].is_null());
 }

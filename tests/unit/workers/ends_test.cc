@@ -26,19 +26,14 @@ using ::testing::StartsWith;
 
 class EndsTest : public RetiredTest {
  protected:
-  // Instance and exit of each end since the last call.
+  // Instance and exit of each end that the last collection found.
   std::vector<std::string> Ends() {
     std::vector<std::string> ends;
-    for (const ProcessEnd& end : source().TakeEnds()) {
-      std::string text;
-      for (const auto& [name, value] : end.identity.labels) {
-        if (name == "instance") text = value;
-      }
-      ends.push_back(text + " " + std::to_string(end.ordinal) + " " + end.exit);
-    }
+    for (const Process& ended : source().Ends())
+      ends.push_back(LabelValueOf(ended.identity, "instance") + " " + std::to_string(ended.ordinal) + " " + ended.end->exit);
     return ends;
   }
-  std::unique_ptr<Process> StartRank(int replica) {
+  std::unique_ptr<Worker> StartRank(int replica) {
     auto process = Start({.role = "worker", .replica = replica});
     process->Put();
     return process;
@@ -88,7 +83,7 @@ class ReplacedProgramTest : public EndsTest {
     Kill();
     waitpid(pid_, nullptr, 0);
   }
-  std::unique_ptr<Process> StartProgram() {
+  std::unique_ptr<Worker> StartProgram() {
     auto program = Start({.role = "worker"});
     program->segment.header().pid_namespace = ProcReader().PidNamespace("self").value();
     program->segment.header().pid = static_cast<uint32_t>(pid_);
@@ -183,13 +178,13 @@ class NewProcessesTest : public EndsTest {
   std::vector<std::string> Listed() {
     Collect();
     std::vector<std::string> listed;
-    for (const WorkerProcess& process : source().processes()) {
+    for (const Process& process : source().processes()) {
       listed.push_back(std::to_string(process.ordinal) + (process.alive ? " up " : " down ") +
                        std::to_string(process.restarts));
     }
     return listed;
   }
-  std::unique_ptr<Process> Fork(uint64_t start_ticks = 0) {
+  std::unique_ptr<Worker> Fork(uint64_t start_ticks = 0) {
     auto process = Start({.role = "worker"});
     process->segment.Identity({.role = "worker"}, /*forked=*/true);
     process->segment.header().start_ticks = start_ticks;

@@ -32,7 +32,7 @@ class ExitsTest : public RetiredTest {
   std::vector<std::string> Listed() {
     Collect();
     std::vector<std::string> listed;
-    for (const WorkerProcess& process : source().processes()) {
+    for (const Process& process : source().processes()) {
       std::string text;
       for (const auto& [name, value] : process.identity.labels) {
         if (name == "role" || name == "instance") text += value + " ";
@@ -50,13 +50,13 @@ class ExitsTest : public RetiredTest {
   }
   const uint64_t own_namespace_ = ProcReader().PidNamespace("self").value();
 
-  std::unique_ptr<Process> StartRank(int replica, uint32_t restart_count = 0) {
+  std::unique_ptr<Worker> StartRank(int replica, uint32_t restart_count = 0) {
     auto process = Start({.role = "worker", .replica = replica, .restart_count = restart_count});
     process->Put();
     return process;
   }
   // Pid 4711 of the agent's own namespace.
-  void SetProcess(Process& process, uint64_t start_ticks) const {
+  void SetProcess(Worker& process, uint64_t start_ticks) const {
     process.segment.header().pid_namespace = own_namespace_;
     process.segment.header().pid = 4711;
     process.segment.header().start_ticks = start_ticks;
@@ -103,7 +103,7 @@ TEST_F(ExitsTest, ManyRanksThatWereReplacedHideNoDeadOne) {
   StartRank(5000)->Die();
   Collect();
   passed_ += seconds(10);
-  std::vector<std::unique_ptr<Process>> ranks;
+  std::vector<std::unique_ptr<Worker>> ranks;
   for (int replica = 0; replica <= static_cast<int>(RetiredProcesses::kMaxMissed); ++replica) StartRank(replica)->Die();
   Collect();
   for (int replica = 0; replica <= static_cast<int>(RetiredProcesses::kMaxMissed); ++replica) {

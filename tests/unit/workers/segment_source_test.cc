@@ -212,7 +212,7 @@ TEST_F(SegmentSourceTest, ProcessesThatEndedLeaveTheirDescriptorsToOthers) {
   const DescriptorsFor few(2);
   EXPECT_EQ(Counted(), "7");
   EXPECT_THAT(Refused(), IsEmpty());
-  EXPECT_EQ(source().CountedFiles().size(), 7U);
+  EXPECT_EQ(source().lifecycle().CountedFiles().size(), 7U);
 }
 
 TEST_F(SegmentSourceTest, ASegmentWithoutADescriptorIsReadAsSoonAsThereIsOne) {
@@ -224,7 +224,7 @@ TEST_F(SegmentSourceTest, ASegmentWithoutADescriptorIsReadAsSoonAsThereIsOne) {
     EXPECT_EQ(Counted(), "2");
     EXPECT_THAT(Refused(), ElementsAre("c.seg access"));
     EXPECT_THAT(Diagnosed(), ElementsAre(HasSubstr("c.seg is not read: cannot open it: Too many open files; raise the limit")));
-    EXPECT_THAT(source().CountedFiles(), ElementsAre("a.seg", "b.seg"));
+    EXPECT_THAT(source().lifecycle().CountedFiles(), ElementsAre("a.seg", "b.seg"));
     EXPECT_EQ(Counted(), "2");
     Remove("a.seg");
     EXPECT_EQ(Counted(), "2") << "its process lives";

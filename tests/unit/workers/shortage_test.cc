@@ -64,8 +64,8 @@ class ShortageTest : public RetiredTest {
     source().Read();
     source().Retire();
     std::vector<std::string> listed;
-    for (const RankProcess& process : source().rank_processes()) listed.push_back("rep_" + std::to_string(process.rank.second));
-    for (const LateExit& late : source().late_exits()) listed.push_back("late " + late.exit);
+    for (const Process& process : source().folded()) listed.push_back("rep_" + std::to_string(process.rank.replica));
+    for (const LateExit& late : source().lifecycle().late_exits()) listed.push_back("late " + late.exit);
     source().Commit();
     return listed;
   }
@@ -76,7 +76,7 @@ TEST_F(ShortageTest, AllAreFoldedInOneCollection) {
   Refuse({{Ended(1), 2}, {Ended(2), 2}});
   EXPECT_THAT(Listed(), UnorderedElementsAre("rep_0", "rep_1", "rep_2"));
   EXPECT_EQ(source().stats().retired, 3U);
-  EXPECT_EQ(source().TakeEnds().size(), 3U);
+  EXPECT_EQ(source().Ends().size(), 3U);
   EXPECT_THAT(Diagnosed(), IsEmpty());
   EXPECT_THAT(Files(), IsEmpty());
   EXPECT_EQ(Shown("my_app_batches@rep_2/worker"), "5");

@@ -66,16 +66,16 @@ class Child {
   }
 
   // As its segment would have it.
-  [[nodiscard]] WorkerProcess Process(uint32_t ordinal = 0) const {
+  [[nodiscard]] Process Record(uint32_t ordinal = 0) const {
     struct stat info {};
     EXPECT_EQ(stat("/proc/self/ns/pid", &info), 0);
-    WorkerProcess process;
+    Process process;
     process.identity = kTrainer;
     process.ordinal = ordinal;
     process.alive = true;
-    process.pid = static_cast<uint32_t>(pid_);
-    process.pid_namespace = info.st_ino;
-    process.start_ticks = ProcReader().Stat(std::to_string(pid_)).value().start_ticks;
+    process.id.pid = static_cast<uint32_t>(pid_);
+    process.id.pid_namespace = info.st_ino;
+    process.id.start_ticks = ProcReader().Stat(std::to_string(pid_)).value().start_ticks;
     process.run_id = "run-1";
     process.restart_count = 2;
     process.library_version = "0.1.0";

@@ -65,7 +65,6 @@ class WorkerMetricsTest : public ::testing::Test {
  protected:
   // The exposed values, by `name{labels}` with the role first.
   std::map<std::string, double> Shown() {
-    judge_.Look(processes_, std::chrono::steady_clock::time_point(), {});
     snapshot_ = metrics_->Collect();
     std::map<std::string, double> shown;
     for (const FamilyLayout& family : snapshot_->layout->families) {
@@ -89,22 +88,21 @@ class WorkerMetricsTest : public ::testing::Test {
     return found == shown.end() ? -1 : found->second;
   }
 
-  std::vector<WorkerProcess> processes_;
+  std::vector<Process> processes_;
   std::vector<EndedProcesses> ended_;
-  HangJudge judge_;
   std::shared_ptr<const Snapshot> snapshot_;
-  WorkerMetrics::Options options_{.processes = [this] { return std::span<const WorkerProcess>(processes_); },
+  WorkerMetrics::Options options_{.processes = [this] { return std::span<Process>(processes_); },
                                   .agent_version = "9.9",
                                   .run_id = "agents-run",
                                   .ended = [this] { return std::span<const EndedProcesses>(ended_); },
-                                  .judge = &judge_};
+                                  .shows_hangs = true};
   std::unique_ptr<WorkerMetrics> metrics_ = std::make_unique<WorkerMetrics>(options_);
 };
 
 // Two copies of the library in one process, such as the Python module and a C++ library, have two segments.
 TEST_F(WorkerMetricsTest, CountsAProcessWithSeveralSegmentsOnce) {
   const Child child;
-  processes_ = {child.Process(1), child.Process(0), child.Process(2)};
+  processes_ = {child.Record(1), child.Record(0), child.Record(2)};
   const auto shown = Shown();
   for (const std::string name : {"cpu_seconds_total", "resident_memory_bytes", "open_fds", "threads"}) {
     EXPECT_TRUE(shown.contains("persia_process_" + name + "{trainer,process=0}")) << name;
@@ -118,14 +116,14 @@ TEST_F(WorkerMetricsTest, CountsAProcessWithSeveralSegmentsOnce) {
 
 TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
   const Child child;
-  processes_ = {child.Process(3)};
+  processes_ = {child.Record(3)};
   const auto shown = Shown();
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   const auto of = [&](const std::string& name) { return shown.at("persia_process_" + name + "{trainer,process=3}"); };
   EXPECT_THAT(of("cpu_seconds_total"), AllOf(Ge(0.02), Le(10)));
   EXPECT_THAT(of("resident_memory_bytes"), AllOf(Ge(Child::kTouchedBytes), Le(of("virtual_memory_bytes"))));
   const auto listed = [&](const std::string& what) {
-    const std::filesystem::directory_iterator entries("/proc/" + std::to_string(processes_[0].pid) + what);
+    const std::filesystem::directory_iterator entries("/proc/" + std::to_string(processes_[0].id.pid) + what);
     return std::distance(begin(entries), end(entries));
   };
   EXPECT_EQ(of("threads"), listed("/task"));  // a sanitizer may have its own thread
@@ -138,7 +136,7 @@ TEST_F(WorkerMetricsTest, ShowsWhatTheKernelKnowsOfAProcess) {
   EXPECT_GE(of("minor_page_faults_total"), Child::kTouchedBytes / sysconf(_SC_PAGESIZE) / 2);
   EXPECT_GE(of("major_page_faults_total"), 0);
   EXPECT_THAT(of("run_queue_wait_seconds_total"), AllOf(Ge(0), Le(60)));
-  const std::string io(ProcReader().Read(std::to_string(processes_[0].pid), "/io"));
+  const std::string io(ProcReader().Read(std::to_string(processes_[0].id.pid), "/io"));
   EXPECT_EQ(of("read_bytes_total"), NumberOf(io, "read_bytes").value());
   EXPECT_EQ(of("write_bytes_total"), NumberOf(io, "write_bytes").value());
   EXPECT_EQ(shown.contains("persia_process_io_wait_seconds_total{trainer,process=3}"), CountsDiskWait());
@@ -150,10 +148,10 @@ class DiskWaitTest : public WorkerMetricsTest {
   // Of a process that has waited for 2.5 s, on a kernel with this setting.
   std::map<std::string, double> ShownWith(const std::string& task_delayacct) {
     const Child child;
-    processes_ = {child.Process()};
-    const std::string pid = std::to_string(processes_[0].pid);
+    processes_ = {child.Record()};
+    const std::string pid = std::to_string(processes_[0].id.pid);
     proc_.Write("sys/kernel/task_delayacct", task_delayacct);
-    proc_.Write(pid + "/stat", StatWithDiskWait(processes_[0].pid, 5 * static_cast<uint64_t>(sysconf(_SC_CLK_TCK)) / 2));
+    proc_.Write(pid + "/stat", StatWithDiskWait(processes_[0].id.pid, 5 * static_cast<uint64_t>(sysconf(_SC_CLK_TCK)) / 2));
     std::filesystem::create_symlink("/proc/" + pid + "/ns", proc_.path() + "/" + pid + "/ns");
     options_.proc = proc_.path();
     metrics_ = std::make_unique<WorkerMetrics>(options_);
@@ -175,14 +173,14 @@ TEST_F(DiskWaitTest, IsAbsentIfTheKernelDoesNotCountIt) {
 
 TEST_F(WorkerMetricsTest, ProcIsReadOnlyOfTheSameProcess) {
   const Child child;
-  WorkerProcess elsewhere = child.Process(0);
-  elsewhere.pid_namespace += 1;
-  WorkerProcess reused = child.Process(1);
-  reused.start_ticks += 1;
-  WorkerProcess unsaid = child.Process(2);
-  unsaid.pid_namespace = 0;
-  WorkerProcess gone = child.Process(3);
-  gone.pid = 0x7fff'fff0;
+  Process elsewhere = child.Record(0);
+  elsewhere.id.pid_namespace += 1;
+  Process reused = child.Record(1);
+  reused.id.start_ticks += 1;
+  Process unsaid = child.Record(2);
+  unsaid.id.pid_namespace = 0;
+  Process gone = child.Record(3);
+  gone.id.pid = 0x7fff'fff0;
   processes_ = {elsewhere, reused, unsaid, gone};
   const auto shown = Shown();
   for (const std::string process : {"0", "1", "2", "3"}) {
@@ -198,7 +196,7 @@ TEST_F(WorkerMetricsTest, ProcIsReadOnlyOfTheSameProcess) {
 
 TEST_F(WorkerMetricsTest, UpIsZeroAfterTheLastProcessEnded) {
   Child child;
-  processes_ = {child.Process()};
+  processes_ = {child.Record()};
   Shown();
   const auto layout = snapshot_->layout;
   child.End(SIGKILL);
@@ -214,7 +212,7 @@ TEST_F(WorkerMetricsTest, TheLayoutIsKeptWhileTheSameProcessesAreThere) {
   const Child one;
   const Child other;
   const Child third;
-  processes_ = {one.Process(0), one.Process(1)};
+  processes_ = {one.Record(0), one.Record(1)};
   Shown();
   const auto layout = snapshot_->layout;
   processes_[0].last_change += std::chrono::seconds(5);
@@ -223,13 +221,13 @@ TEST_F(WorkerMetricsTest, TheLayoutIsKeptWhileTheSameProcessesAreThere) {
   EXPECT_EQ(Of("persia_process_restarts_total{trainer,process=1}"), 4);
   EXPECT_EQ(snapshot_->layout, layout);
   // Another process with the ordinal: other values under the same labels.
-  processes_[1] = other.Process(1);
+  processes_[1] = other.Record(1);
   EXPECT_GT(Of("persia_process_threads{trainer,process=1}"), 0);
   EXPECT_EQ(snapshot_->layout, layout);
-  processes_.push_back(third.Process(2));
+  processes_.push_back(third.Record(2));
   EXPECT_GT(Of("persia_process_threads{trainer,process=2}"), 0);
   EXPECT_NE(snapshot_->layout, layout);
-  processes_ = {other.Process(1)};
+  processes_ = {other.Record(1)};
   EXPECT_EQ(Shown().size(), 17U + (CountsDiskWait() ? 1 : 0));
 }
 
@@ -243,17 +241,17 @@ TEST_F(WorkerMetricsTest, TheAgentStandsForAJobWithoutWorkers) {
   metrics_ = std::make_unique<WorkerMetrics>(options_);
   EXPECT_THAT(Shown(), ElementsAre(Pair("persia_job_info{agent,agent_version=9.9,run_id=agents-run}", 1)));
   const Child child;
-  processes_ = {child.Process()};
+  processes_ = {child.Record()};
   EXPECT_EQ(Shown().count("persia_job_info{agent,agent_version=9.9,run_id=agents-run}"), 0U);
 }
 
 TEST_F(WorkerMetricsTest, InfoIsOfTheNewestProcessOfEachIdentity) {
   const Child child;
-  processes_ = {child.Process(0), child.Process(1), child.Process(2), child.Process(0)};
+  processes_ = {child.Record(0), child.Record(1), child.Record(2), child.Record(0)};
   processes_[0].restart_count = 7;
-  processes_[1].start_ticks += 5;
+  processes_[1].id.start_ticks += 5;
   processes_[1].library_version = "0.2.0";
-  processes_[2].start_ticks += 9;
+  processes_[2].id.start_ticks += 9;
   processes_[2].alive = false;  // later, but gone
   processes_[3].identity = kServer;
   processes_[3].library_version = "";
@@ -271,7 +269,7 @@ TEST_F(WorkerMetricsTest, InfoIsOfTheNewestProcessOfEachIdentity) {
 
 TEST_F(WorkerMetricsTest, TheLibrarysVersionStaysKnownAfterTheEnd) {
   const Child child;
-  processes_ = {child.Process()};
+  processes_ = {child.Record()};
   Shown();
   const auto layout = snapshot_->layout;
   processes_[0].alive = false;
@@ -281,14 +279,14 @@ TEST_F(WorkerMetricsTest, TheLibrarysVersionStaysKnownAfterTheEnd) {
     EXPECT_EQ(snapshot_->layout, layout);
   }
   const Child successor;
-  processes_[0] = successor.Process();
+  processes_[0] = successor.Record();
   processes_[0].library_version = "";
   EXPECT_EQ(Of("persia_job_info{trainer,agent_version=9.9,library_version=,restart_count=2,run_id=run-1}"), 1);
 }
 
 TEST_F(WorkerMetricsTest, TextFromWorkersIsTruncatedAndSanitized) {
   const Child child;
-  processes_ = {child.Process()};
+  processes_ = {child.Record()};
   processes_[0].run_id = "\xff" + std::string(10'000, 'x');
   processes_[0].library_version = std::string(200, 'v');
   for (const auto& [name, value] : Shown()) {
@@ -300,7 +298,7 @@ TEST_F(WorkerMetricsTest, TextFromWorkersIsTruncatedAndSanitized) {
 
 TEST_F(WorkerMetricsTest, TheLastExitIsOfTheEndedProcessOrOfThePredecessor) {
   const Child child;
-  processes_ = {child.Process()};
+  processes_ = {child.Record()};
   EXPECT_THAT(Shown(), Not(Contains(Key(StartsWith("persia_process_last_exit_info")))));
   processes_[0].last_exit = "SIGKILL";
   EXPECT_EQ(Of("persia_process_last_exit_info{trainer,process=0,reason=SIGKILL}"), 1);
@@ -314,7 +312,7 @@ TEST_F(WorkerMetricsTest, TheLastExitIsOfTheEndedProcessOrOfThePredecessor) {
 
 TEST_F(WorkerMetricsTest, EndsAreCountedByInstanceAndReason) {
   const Child child;
-  processes_ = {child.Process()};
+  processes_ = {child.Record()};
   // In another order than that of the identities' names; one has no process any more.
   ended_ = {{kServer, {{"SIGKILL", 2}}}, {kTrainer, {{"exit_0", 3}, {"exit_1", 1}}}};
   EXPECT_EQ(Of("persia_process_exits_total{server,reason=SIGKILL}"), 2);
@@ -330,11 +328,13 @@ TEST_F(WorkerMetricsTest, EndsAreCountedByInstanceAndReason) {
 
 TEST_F(WorkerMetricsTest, OnlyARunningProcessHangsAndOnlyAnEndedOneHasDied) {
   const Child child;
-  processes_ = {child.Process()};
+  processes_ = {child.Record()};
   processes_[0].segment_used_ratio = 0.25;
   EXPECT_EQ(Of("persia_process_hung{trainer,process=0}"), 0);
   EXPECT_EQ(Of("persia_process_segment_used_ratio{trainer,process=0}"), 0.25);
   EXPECT_EQ(Of("persia_process_died{trainer,process=0}"), -1);
+  processes_[0].verdict = HangVerdict::kHung;
+  EXPECT_EQ(Of("persia_process_hung{trainer,process=0}"), 1);
   processes_[0].alive = false;
   processes_[0].died = true;
   EXPECT_EQ(Of("persia_process_hung{trainer,process=0}"), -1);

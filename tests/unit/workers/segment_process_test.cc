@@ -1,6 +1,7 @@
-// What is told of the processes of ranks, and when: of one that has ended until its end is in the state.
-#include "workers/rank_processes.h"
+// What a process's record has of its segment, and until when: of one that has ended until its end is in the state.
+#include "workers/segment_process.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -18,25 +19,29 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class RankProcessesTest : public RetiredTest {
+class SegmentProcessTest : public RetiredTest {
  protected:
   // Of each process: its replica, whether it is up, its step, and its exit; and the exits that were told late.
   std::vector<std::string> Listed() {
     source().Read();
     source().Retire();
     std::vector<std::string> listed;
-    for (const RankProcess& process : source().rank_processes()) {
-      listed.push_back(std::to_string(process.rank.second) + (process.alive ? " up" : " down") +
-                       (process.step ? " " + std::to_string(static_cast<int>(*process.step)) : "") +
-                       (process.exit ? " " + *process.exit : ""));
-    }
-    for (const LateExit& late : source().late_exits()) listed.push_back("late " + late.exit);
+    const auto add = [&](const Process& process) {
+      const auto step = process.NumberedStep();
+      if (process.segment_id.empty()) return;
+      listed.push_back(std::to_string(process.rank.replica) + (process.alive ? " up" : " down") +
+                       (step ? " " + std::to_string(static_cast<int>(*step)) : "") +
+                       (process.last_exit.empty() ? "" : " " + process.last_exit));
+    };
+    std::ranges::for_each(source().folded(), add);
+    std::ranges::for_each(source().processes(), add);
+    for (const LateExit& late : source().lifecycle().late_exits()) listed.push_back("late " + late.exit);
     source().Commit();
     return listed;
   }
 };
 
-TEST_F(RankProcessesTest, AProcessIsListedUntilItsEndIsFolded) {
+TEST_F(SegmentProcessTest, AProcessIsListedUntilItsEndIsFolded) {
   auto rank = Start({.role = "worker", .replica = 3});
   rank->segment.Gauge("persia_phase", "step", {}, 7);
   rank->Put();
@@ -49,13 +54,13 @@ TEST_F(RankProcessesTest, AProcessIsListedUntilItsEndIsFolded) {
   EXPECT_THAT(Listed(), IsEmpty());
 }
 
-TEST_F(RankProcessesTest, WithoutAParentAnEndWithoutAMarkIsUnknown) {
+TEST_F(SegmentProcessTest, WithoutAParentAnEndWithoutAMarkIsUnknown) {
   auto rank = Start();
   rank->Put().Die();
   EXPECT_THAT(Listed(), ElementsAre("0 down unknown"));
 }
 
-TEST_F(RankProcessesTest, AnExitIsToldLateIfTheSupervisorTellsItLate) {
+TEST_F(SegmentProcessTest, AnExitIsToldLateIfTheSupervisorTellsItLate) {
   ExitReasons reaped;
   reaped_ = &reaped;
   StartAgent();
@@ -70,28 +75,28 @@ TEST_F(RankProcessesTest, AnExitIsToldLateIfTheSupervisorTellsItLate) {
   EXPECT_THAT(Listed(), IsEmpty());
 }
 
-TEST_F(RankProcessesTest, WhatIsSetBeforeTheSaveIsSavedWithTheFold) {
+TEST_F(SegmentProcessTest, WhatIsSetBeforeTheSaveIsSavedWithTheFold) {
   auto rank = Start();
   rank->Put();
   Collect();
   rank->End();
   source().Read();
   source().Retire();
-  source().SetGoodput("counted");
-  EXPECT_FALSE(source().GoodputIsSaved());
+  source().ledger().SetGoodput("counted");
+  EXPECT_FALSE(source().ledger().GoodputIsSaved());
   source().Commit();
-  EXPECT_TRUE(source().GoodputIsSaved());
+  EXPECT_TRUE(source().ledger().GoodputIsSaved());
   StartAgent();
   Collect();
-  EXPECT_EQ(source().goodput(), "counted");
+  EXPECT_EQ(source().ledger().goodput(), "counted");
   EXPECT_EQ(source().stats().retired, 1U);
 }
 
-TEST_F(RankProcessesTest, AProcessHasChangedIfItHasCountedBeforeTheFirstLook) {
+TEST_F(SegmentProcessTest, AProcessHasChangedIfItHasCountedBeforeTheFirstLook) {
   const auto changed = [this] {
     source().Read();
     source().Retire();
-    const bool has_changed = source().rank_processes().front().has_changed;
+    const bool has_changed = source().processes().front().has_changed;
     source().Commit();
     return has_changed;
   };
@@ -106,7 +111,7 @@ TEST_F(RankProcessesTest, AProcessHasChangedIfItHasCountedBeforeTheFirstLook) {
   EXPECT_TRUE(changed());
 }
 
-TEST_F(RankProcessesTest, MoreThan64PhasesCountTogether) {
+TEST_F(SegmentProcessTest, MoreThan64PhasesCountTogether) {
   auto rank = Start();
   const uint32_t clocks = rank->segment.Family(segment::Kind::kClock, "persia_phase", "seconds_total");
   for (int i = 0; i < 70; ++i) {
@@ -116,10 +121,10 @@ TEST_F(RankProcessesTest, MoreThan64PhasesCountTogether) {
   rank->Put();
   source().Read();
   source().Retire();
-  ASSERT_EQ(source().rank_processes().size(), 1U);
+  ASSERT_EQ(source().processes().size(), 1U);
   std::chrono::nanoseconds sum{0};
-  for (const auto& [phase, time] : source().rank_processes()[0].phases) sum += time;
-  EXPECT_EQ(source().rank_processes()[0].phases.size(), 64U);
+  for (const auto& [phase, time] : source().processes()[0].phases) sum += time;
+  EXPECT_EQ(source().processes()[0].phases.size(), 64U);
   EXPECT_EQ(sum.count(), 70'000);
 }
 

@@ -187,6 +187,6 @@ def test_a_target_that_refuses_them_gets_the_rest_once_the_setting_is_false(job,
     agent.signal(signal.SIGHUP)
     wait_until(arrived, "the counter")
     if is_refused:
-        assert "refuses a request with native histograms, which were queued while send_native_histograms was true; they are dropped" in agent.output()
+        assert "samples of native histograms, queued while send_native_histograms was true, which are dropped: status" in agent.output()
         wait_until(lambda: refused(agent) > 0, "their count")
     wait_until(lambda: list(server.query("my_app_latency_count").values()) == [1], "the classic form")

@@ -128,6 +128,13 @@ RunSummary Agent::Summary() const {
   return summary;
 }
 
+std::vector<ProcessId> Agent::LivingProcesses() const {
+  std::vector<ProcessId> living;
+  for (const Process& process : *collection_.summary().processes)
+    if (process.alive) living.push_back(process.id);
+  return living;
+}
+
 bool Agent::HadWorkers() const {
   const SegmentSourceStats segments = collection_.summary().segments;
   return segments.live + segments.dead + segments.retired > 0;

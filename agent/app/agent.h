@@ -62,6 +62,8 @@ class Agent {
   [[nodiscard]] RunSummary Summary() const;
   // Whether a worker has recorded in this run. REQUIRES: Finish is over.
   [[nodiscard]] bool HadWorkers() const;
+  // The processes that run, as the last collection has them. REQUIRES: Finish is over.
+  [[nodiscard]] std::vector<ProcessId> LivingProcesses() const;
   // The segments, by the names of their files, that the last collection had. REQUIRES: Finish is over.
   [[nodiscard]] std::set<std::string> CountedFiles() const { return collection_.CountedFiles(); }
   // Ends the job's groups on the gateway. REQUIRES: Finish is over.

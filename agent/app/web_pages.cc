@@ -138,7 +138,7 @@ AgentStatus WebPages::Status() const {
   status.losses = Losses();
   status.throughput = ThroughputOf(history);
   status.progress = ProgressOf(history, IsOver(*status.health));
-  if (status.ranks->job_stands) StandStill(status.progress, status.throughput);
+  if (status.ranks->job_stands && !IsOver(*status.health)) StandStill(status.progress, status.throughput);
   status.recent = RecentEntries(history);
   return status;
 }

@@ -113,7 +113,11 @@ int CollectForExec(const CommandLine& line, const Config& config, const ConfigSo
   EndTurn(
       session.value(),
       {.place = place, .is_complete = is_complete, .deletes_groups = config.options.on_job_end == OnJobEnd::kDelete},
-      [&](bool deletes_groups) { agent.Finish(signals, deletes_groups); }, [&] { agent.EndRun(); });
+      [&](bool deletes_groups) {
+        agent.Finish(signals, deletes_groups);
+        if (!session.value().HasOthers(place.number)) agent.TellOfLiving();
+      },
+      [&] { agent.EndRun(); });
   agent.WriteReport();  // last: a disk that hangs delays nothing else
   return kExitDone;
 }

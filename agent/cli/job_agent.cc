@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "app/gateway_setup.h"
@@ -22,6 +24,7 @@
 #include "files/durable_file.h"
 #include "health/phrases.h"
 #include "health/summary_text.h"
+#include "kernel/proc_reader.h"
 #include "web/kept_reports.h"
 
 namespace persia::agent {
@@ -232,6 +235,31 @@ void JobAgent::WriteReport() {
     if (config_.options.report_file.empty()) RemoveOldReports(DirectoryOf(path));
     LogInfo("report", (is_summary ? "the summary is in " : "the page is in ") + path);
   }
+}
+
+void JobAgent::TellOfLiving() const {
+  constexpr std::chrono::milliseconds kPause(50);
+  constexpr int kPauses = 20;
+  ProcReader proc;
+  std::vector<ProcessId> living = agent_->LivingProcesses();
+  const auto has_ended = [&proc](const ProcessId& process) {
+    const auto stat = proc.StatOf(process);
+    return !stat || stat->exits;
+  };
+  for (int pauses = 0; pauses < kPauses; ++pauses) {
+    std::erase_if(living, has_ended);
+    if (living.empty()) return;
+    std::this_thread::sleep_for(kPause);
+  }
+  constexpr size_t kMost = 8;
+  std::string pids;
+  for (size_t i = 0; i < std::min(living.size(), kMost); ++i) pids += (i > 0 ? ", " : "") + std::to_string(living[i].pid);
+  if (living.size() > kMost) pids += " and " + std::to_string(living.size() - kMost) + " more";
+  const bool is_one = living.size() == 1;
+  LogWarning("workers.left", std::to_string(living.size()) +
+                                 (is_one ? " process of the job still runs" : " processes of the job still run") +
+                                 ", and no agent collects from " + (is_one ? "it" : "them") + ": pid " + pids +
+                                 ". A command that a script starts with & ignores Ctrl-C");
 }
 
 void JobAgent::EndRun() {

@@ -54,6 +54,9 @@ class JobAgent {
   void Finish(SignalReader& signals, bool delete_groups);
   // Whether a worker has recorded in this run. REQUIRES: Finish is over.
   [[nodiscard]] bool HadWorkers() const { return agent_->HadWorkers(); }
+  // Warns of processes of the job that run on after the command: they may end in a moment, for which it waits. REQUIRES: Finish
+  // is over.
+  void TellOfLiving() const;
   // Ends the run and removes its segments.
   void EndRun();
   // Logs the summary of the run, and writes the summary or the page to report_file, or the page to the reports that are kept.

@@ -47,6 +47,7 @@ Json WorkersJson(const AgentStatus& status, const std::vector<HealthReport::Reas
   for (const Process& process : *status.processes) workers.emplace(WorkerKeyOf(process), &process);
   Json out = Json::array();
   for (const auto& [key, worker] : workers) {
+    const WorkerKey& worker_key = key;
     const Process& process = *worker;
     const bool up = process.alive;
     const auto health = status.health->workers.find(key);
@@ -54,8 +55,22 @@ Json WorkersJson(const AgentStatus& status, const std::vector<HealthReport::Reas
     const bool has_phase = up && !process.phase.empty();
     const bool has_changed = process.last_change != system_clock::time_point();
     const double unchanged = static_cast<double>(UnixMs(now) - UnixMs(process.last_change)) / 1000;
-    const bool is_slow = std::ranges::any_of(
-        reasons, [&key = key](const HealthReport::Reason& reason) { return reason.kind == "slow" && reason.worker == key; });
+    const auto why = [&](std::string_view kind) {
+      const auto reason = std::ranges::find_if(
+          reasons, [&](const HealthReport::Reason& one) { return one.kind == kind && one.worker == worker_key; });
+      return reason == reasons.end() ? nullptr : &*reason;
+    };
+    // A rank that the others wait for hangs, too, although its own metrics may change.
+    const HealthReport::Reason* const hang = up ? why("hung") : nullptr;
+    Json state(up ? "running" : "exited");
+    Json since;
+    if (hang != nullptr) {
+      state = Name(WorkerState::kHung);
+      since = hang->since ? Json(UnixMs(*hang->since)) : Json();
+    } else if (has_health) {
+      state = Name(health->second.state);
+      since = UnixMs(health->second.since);
+    }
     out.push_back({{"role", std::get<0>(key)},
                    {"instance", std::get<1>(key)},
                    {"process", std::get<2>(key)},
@@ -70,13 +85,13 @@ Json WorkersJson(const AgentStatus& status, const std::vector<HealthReport::Reas
                    {"last_change_ms", has_changed ? Json(UnixMs(process.last_change)) : Json()},
                    {"unchanged_seconds", has_changed ? Json(std::max(0.0, unchanged)) : Json()},
                    {"throughput", ThroughputOfWorker(status, key, up)},
-                   {"state", has_health ? Json(Name(health->second.state)) : Json(up ? "running" : "exited")},
-                   {"state_since_ms", has_health ? Json(UnixMs(health->second.since)) : Json()},
+                   {"state", state},
+                   {"state_since_ms", since},
                    {"phase", has_phase ? Json(process.phase) : Json()},
                    {"phase_since_ms", has_phase ? Json(UnixMs(at - process.in_phase)) : Json()},
                    {"step", up && process.step ? Json(*process.step) : Json()},
-                   {"slow", is_slow && up},
-                   {"hung", has_health && health->second.state == WorkerState::kHung},
+                   {"slow", up && why("slow") != nullptr},
+                   {"hung", state == Name(WorkerState::kHung)},
                    {"last_exit", process.last_exit}});
   }
   return out;

@@ -46,6 +46,20 @@ def test_disabled_metrics_run_the_job_and_export_nothing(job, gateway, tmp_path,
     assert ("enable_metrics" if by == "file" else "private") in agent.output()
 
 
+def test_processes_that_outlive_the_command_are_named(job, gateway, tmp_path):
+    """Such as those that a script starts in the background: they ignore Ctrl-C."""
+    for name in ("lines", "go"):
+        os.mkfifo(tmp_path / name)
+    agent = job.exec("sh", "-c", f"{WORKER} < {tmp_path}/lines & echo $! > {tmp_path}/pid; read line < {tmp_path}/go")
+    with open(tmp_path / "lines", "wb", buffering=0) as lines:
+        lines.write(b"count my_app batches 1\n")
+        gateway.wait_for("my_app_batches", 1)
+        (tmp_path / "go").write_text("on\n")
+        assert agent.wait() == 0
+        pid = (tmp_path / "pid").read_text().strip()
+        assert f"1 process of the job still runs, and no agent collects from it: pid {pid}" in agent.output()
+
+
 def test_busy_port_does_not_keep_the_command_from_running(job, gateway):
     with socket.socket() as busy:
         busy.bind(("127.0.0.1", 0))

@@ -160,7 +160,7 @@ void Job::JudgeDeaths() {
   if (config_.max_series < Config().max_series) return;
   std::map<std::string, uint64_t> died;
   std::set<std::string> replaced;
-  for (const Process& process : agent_->processes()) {
+  for (const agent::Process& process : agent_->processes()) {
     if (process.ordinal != 0) continue;
     std::string identity;
     for (const auto& [name, value] : process.identity.labels) identity += value + " ";
@@ -207,7 +207,7 @@ bool Job::AllCanBeRead() const {
 // limits an instance may be forgotten.
 void Job::JudgeRestarts() {
   if (!AllCanBeRead() || oracle_.damaged() || config_.max_series < Config().max_series) restarts_.clear();
-  for (const Process& process : agent_->processes()) {
+  for (const agent::Process& process : agent_->processes()) {
     std::string place;
     for (const auto& [name, value] : process.identity.labels) place += value + " ";
     uint64_t& before = restarts_[place + std::to_string(process.ordinal)];
@@ -361,7 +361,7 @@ void Job::Heal() {
   }
   Collect({});
   uint64_t ended = 0;
-  for (const Process& process : agent_->processes()) {
+  for (const agent::Process& process : agent_->processes()) {
     ended += process.predecessors;
     if (process.restarts + 1 != process.predecessors && wrong_.empty()) {
       wrong_ = "of " + std::to_string(process.predecessors) + " ended processes " + std::to_string(process.restarts) +

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "health/deaths.h"
+
 namespace persia::agent {
 namespace {
 

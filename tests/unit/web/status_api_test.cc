@@ -212,6 +212,28 @@ TEST(AnswerStatus, HasTheStateOfEachWorker) {
   EXPECT_EQ(workers[2]["state"], "hung");
 }
 
+// Its own metrics may change, for example those of another thread.
+TEST(AnswerStatus, ARankThatTheOthersWaitForHangsAsAWorker) {
+  AgentStatus status = Running();
+  status.processes = std::make_shared<const std::vector<Process>>(std::vector<Process>{OfRank(0, true), OfRank(1, true)});
+  HealthReport health;
+  health.state = JobState::kRunning;
+  for (const char* instance : {"rep_0", "rep_1"}) health.workers[{"", instance, "0"}] = {WorkerState::kRunning, {}};
+  status.health = std::make_shared<const HealthReport>(health);
+  RankReport report;
+  AwaitedJudge::Verdict awaited{};
+  awaited.identity = {"dlrm", {{"instance", "rep_1"}}};
+  report.awaited.push_back({awaited, std::chrono::system_clock::time_point(seconds(999'000))});
+  status.ranks = std::make_shared<const RankReport>(report);
+  const auto newest = MakeSnapshot({});
+  const Json workers = Json::parse(AnswerStatus(status, newest.get(), kNow).body)["workers"];
+  ASSERT_EQ(workers.size(), 2U);
+  EXPECT_EQ(workers[0]["state"], "running");
+  EXPECT_EQ(workers[1]["state"], "hung");
+  EXPECT_EQ(workers[1]["hung"], true);
+  EXPECT_EQ(workers[1]["state_since_ms"], 999'000'000);
+}
+
 TEST(AnswerStatus, AWorkerThatEndedHasNoThroughput) {
   AgentStatus status = Running();
   status.throughput = Throughput{.name = "steps_total", .ranks = {{{"", "rep_0"}, 8.5}}};

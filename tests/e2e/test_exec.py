@@ -51,7 +51,7 @@ def test_processes_that_outlive_the_command_are_named(job, gateway, tmp_path):
     for name in ("lines", "go"):
         os.mkfifo(tmp_path / name)
     agent = job.exec("sh", "-c", f"{WORKER} < {tmp_path}/lines & echo $! > {tmp_path}/pid; read line < {tmp_path}/go")
-    with open(tmp_path / "lines", "wb", buffering=0) as lines:
+    with open(tmp_path / "lines", "r+b", buffering=0) as lines:
         lines.write(b"count my_app batches 1\n")
         gateway.wait_for("my_app_batches", 1)
         (tmp_path / "go").write_text("on\n")

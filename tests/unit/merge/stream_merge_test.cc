@@ -57,7 +57,7 @@ class StreamMergeTest : public RetiredTest {
     source().SetNaming(fixed_naming_);
   }
   // Starts a process that recorded these values, in this order.
-  std::unique_ptr<Process> StartWith(const std::vector<double>& values) {
+  std::unique_ptr<Worker> StartWith(const std::vector<double>& values) {
     auto process = Start();
     std::map<uint32_t, uint64_t> buckets;
     double positive = 0;
@@ -321,7 +321,7 @@ TEST_F(StreamMergeTest, EachSeriesExpiresByItself) {
   first->segment.Stream("my_app", "delay", {}, 1, {{100, 2}}, 1);
   const uint32_t slot = second->segment.Stream("my_app", "latency", {{"feat", "a"}}, 1, {{100, 3}}, 1);
   other_instance->segment.Stream("my_app", "latency", {}, 1, {{100, 4}}, 1);
-  for (Process* process : {first.get(), second.get(), other_instance.get()}) process->Put();
+  for (Worker* process : {first.get(), second.get(), other_instance.get()}) process->Put();
   EXPECT_EQ(Shown("my_app_delay"), "1");
   passed_ += 61s;
   EXPECT_THAT(CollectFlat(), IsSupersetOf(idle));

@@ -232,9 +232,10 @@ TEST_F(NewProcessesTest, AHelperThatOutlivesItsProgramDoesNotReplaceIt) {
   auto helper = Fork();
   program->Die();
   EXPECT_THAT(Listed(), ElementsAre("1 up 0", "0 down 0"));
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown"));
   helper->Die();
   Collect();
-  EXPECT_THAT(Ends(), ElementsAre("rep_0 0 unknown", "rep_0 1 unknown"));
+  EXPECT_THAT(Ends(), ElementsAre("rep_0 1 unknown"));
   StartRank(0)->Die();
   helper = Fork();
   EXPECT_THAT(Listed(), ElementsAre("1 up 1", "0 down 1"));

@@ -215,7 +215,9 @@ TEST(AnswerStatus, HasTheStateOfEachWorker) {
 // Its own metrics may change, for example those of another thread.
 TEST(AnswerStatus, ARankThatTheOthersWaitForHangsAsAWorker) {
   AgentStatus status = Running();
-  status.processes = std::make_shared<const std::vector<Process>>(std::vector<Process>{OfRank(0, true), OfRank(1, true)});
+  std::vector<Process> processes{OfRank(0, true), OfRank(0, true)};
+  processes[1].identity = {"dlrm", {{"instance", "rep_1"}}};
+  status.processes = std::make_shared<const std::vector<Process>>(processes);
   HealthReport health;
   health.state = JobState::kRunning;
   for (const char* instance : {"rep_0", "rep_1"}) health.workers[{"", instance, "0"}] = {WorkerState::kRunning, {}};

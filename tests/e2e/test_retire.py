@@ -109,13 +109,15 @@ def test_a_state_dir_that_cannot_be_opened_costs_no_metrics(job, gateway, tmp_pa
     assert job.exec("true", flags=[flag, "--strict"]).wait() == 125
 
 
-def test_state_that_another_agent_has_is_refused(job, tmp_path):
+def test_state_that_another_agent_has_is_left_to_it(job, tmp_path):
     state = f"--state-dir={tmp_path / 'state'}"
     first = job.agent(state)
     wait_for_log(first, "starts run")
     second = job.agent(state, f"--metrics-dir={tmp_path / 'other'}")
-    assert second.wait() == 1
-    assert f"the agent with pid {first.popen.pid} uses {tmp_path / 'state'}/job_under_test.rep_0.state" in second.output()
+    wait_for_log(second, "starts run")
+    used = f"the agent with pid {first.popen.pid} uses {tmp_path / 'state'}/job_under_test.rep_0.state already"
+    assert f"{used}; this one keeps its state beside the segments" in second.output()
+    wait_until(lambda: (tmp_path / "other" / "agent.state").exists(), "its state")
 
 
 def test_broken_state_is_set_aside_and_said(job, gateway, segments):

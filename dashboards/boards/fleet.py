@@ -28,16 +28,15 @@ def _alerts():
 
 
 def overview():
-    state = jobs.state()
     red = [(None, "green"), (1, "red")]
     firing = 'count(sum by (job, alertname) (ALERTS{alertname=~"Persia.+", alertstate="firing", job=~"$job"})) or vector(0)'
     return [
-        stat("Jobs that run", "With a straggler or a dead rank, too.", "short", query(f"count(({state}) > 0 < 5) or vector(0)", "jobs")),
+        stat("Jobs that run", "With a straggler or a dead rank, too.", "short", query(f"count({jobs.in_states(jobs.RUNNING)}) or vector(0)", "jobs")),
         stat(
             "Jobs with a problem",
             "They hang, have a dead or hung rank, or are not seen any more.",
             "short",
-            query(f"count(({state}) > 2 != 5) or vector(0)", "jobs"),
+            query(f"count({jobs.in_states(jobs.WITH_A_PROBLEM)}) or vector(0)", "jobs"),
             red,
         ),
         stat("GPUs in use", "Whole devices of all jobs that run.", "short", query(f"sum({jobs.gpus()}) or vector(0)", "GPUs")),

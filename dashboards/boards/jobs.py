@@ -21,12 +21,17 @@ STATES_ABOUT = (
     "no process: none runs, and no exit code is known."
 )
 
+CODES = {text: code for code, (text, _) in STATES.items()}
+RUNNING = ["running", "straggler", "ranks dead or hung", "hangs"]
+# A failed job is one for its team: it stays on the gateway until its next run.
+WITH_A_PROBLEM = ["ranks dead or hung", "hangs", "no news"]
+
 TIME = "persia_rank_seconds_total"
 
 
-def _as(code, condition):
-    """The code for each job for which there is the condition."""
-    return f"{code} + 0 * ({condition})"
+def _as(text, condition):
+    """The code of the state for each job for which there is the condition."""
+    return f"{CODES[text]} + 0 * ({condition})"
 
 
 def state():
@@ -36,16 +41,26 @@ def state():
     bad = " or ".join(over("sum", "job", select(name)) + " > 0" for name in ("persia_process_died", "persia_process_hung"))
     waited_for = " or ".join(over("max", "job", select(name)) for name in ("rank:straggler:seconds_per_step", "persia_straggler"))
     running = [
-        _as(5, over("min", "job", select("persia_job_hung")) + " == 1"),
-        _as(4, bad),
-        _as(3, waited_for),
-        _as(2, f"{COMMANDS} == 1 or {WORKERS} > 0"),
+        _as("hangs", over("min", "job", select("persia_job_hung")) + " == 1"),
+        _as("ranks dead or hung", bad),
+        _as("straggler", waited_for),
+        _as("running", f"{COMMANDS} == 1 or {WORKERS} > 0"),
     ]
     code = over("max", "job", select("persia_exec_exit_code"))
     interrupted = f"{select('persia_exec_interrupted')} == 1"
     failed = over("max", "job", f"({select('persia_exec_exit_code')} > 0 unless {interrupted})")
-    ended = [_as(6, failed), _as(1, over("max", "job", interrupted)), _as(0, f"{code} == 0"), _as(-1, over("max", "job", select(LISTED)))]
-    return " or ".join([_as(7, lost), unless_ended(" or ".join(running)), *ended])
+    ended = [
+        _as("failed", failed),
+        _as("interrupted", over("max", "job", interrupted)),
+        _as("finished", f"{code} == 0"),
+        _as("no process", over("max", "job", select(LISTED))),
+    ]
+    return " or ".join([_as("no news", lost), unless_ended(" or ".join(running)), *ended])
+
+
+def in_states(texts):
+    """The jobs in one of these states."""
+    return f"({state()})" + "".join(f" != {code}" for text, code in CODES.items() if text not in texts)
 
 
 def ranks():

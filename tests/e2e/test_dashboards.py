@@ -325,6 +325,25 @@ def one_series(name, value):
     return {"series": f"{name[:-1]}, {labels}}}" if name.endswith("}") else f"{name}{{{labels}}}", "values": f"{value}x10"}
 
 
+# The head counts of the board of all jobs: the states that each counts.
+COUNTED = {
+    "Jobs that run": {"running", "straggler", "ranks dead or hung", "hangs"},
+    "Jobs with a problem": {"ranks dead or hung", "hangs", "no news"},
+}
+
+
+def test_a_job_in_each_state_is_in_the_head_counts(tmp_path):
+    asked = {panel["title"]: filled(target["expr"]) for panel, target in dashboard_rules.targets(BOARDS["persia-fleet"]) if panel["title"] in COUNTED}
+    assert set(asked) == set(COUNTED) and set.union(*COUNTED.values()) < set(CASES_OF_STATES)
+    tests = []
+    for text, cases in CASES_OF_STATES.items():
+        checks = [{"expr": asked[title], "eval_time": "5m", "exp_samples": [{"labels": "{}", "value": int(text in states)}]} for title, states in COUNTED.items()]
+        tests += [{"name": text, "interval": "1m", "input_series": [one_series(*one) for one in case.items()], "promql_expr_test": checks} for case in cases]
+    (tmp_path / "case.yml").write_text(json.dumps({"tests": tests}))
+    result = promtool("test", "rules", str(tmp_path / "case.yml"))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_the_state_of_a_job_is_the_worst_that_is_true(tmp_path):
     codes = {text: code for code, (text, _) in jobs.STATES.items()}
     assert set(codes) == set(CASES_OF_STATES)

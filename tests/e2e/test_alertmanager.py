@@ -90,6 +90,16 @@ def test_inhibition_names_only_alerts_that_there_are():
             id="a failed job",
         ),
         pytest.param(
+            [("PersiaJobFailed", "dlrm", {"team": "nlp"}), ("PersiaRankDead", "dlrm", {"team": "nlp"}), ("PersiaJobHung", "dlrm", {"team": "cv"})],
+            [("PersiaJobFailed", "dlrm"), ("PersiaJobHung", "dlrm")],
+            id="jobs of two teams with one name",
+        ),
+        pytest.param(
+            [("PersiaJobVanished", "dlrm", {"team": "cv"}), ("PersiaAgentPushFailing", "dlrm"), ("PersiaRemoteWriteFailing", "dlrm", {"reason": "behind"})],
+            [("PersiaJobVanished", "dlrm")],
+            id="alerts of the platform that follow from one of a team",
+        ),
+        pytest.param(
             [("PersiaJobVanished", "dlrm"), ("PersiaRankHung", "dlrm"), ("PersiaCheckpointOld", "dlrm"), ("PersiaAgentVanished", "wide")],
             [("PersiaJobVanished", "dlrm"), ("PersiaAgentVanished", "wide")],
             id="a job that vanished",
@@ -115,12 +125,12 @@ def test_inhibition_names_only_alerts_that_there_are():
             id="a slow rank",
         ),
         pytest.param(
-            [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "dlrm", "behind"), ("PersiaRemoteWriteFailing", "wide", "behind")],
+            [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "dlrm", {"reason": "behind"}), ("PersiaRemoteWriteFailing", "wide", {"reason": "behind"})],
             [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "wide")],
             id="the last samples of a failed job",
         ),
         pytest.param(
-            [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "dlrm", "samples_lost")],
+            [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "dlrm", {"reason": "samples_lost"})],
             [("PersiaJobFailed", "dlrm"), ("PersiaRemoteWriteFailing", "dlrm")],
             id="samples of a failed job that are lost",
         ),
@@ -136,10 +146,9 @@ def test_what_follows_from_another_alert_is_not_sent(fire, wanted, messages, tmp
     started(server)
     now = datetime.datetime.now(datetime.timezone.utc).isoformat()
     # The last one is sent by no inhibition: when it has arrived, all others have been decided, too.
-    def labels(name, job, reason=None):
+    def labels(name, job, more=None):
         path = {"path": "gateway"} if name in BY_GATEWAY and job != "written" else {}
-        reasons = {"reason": reason} if reason else {}
-        return {"alertname": name, **ALERTS[name], **path, **reasons, "job": job}
+        return {"alertname": name, **(more or {}), **ALERTS[name], **path, "job": job}
 
     alerts = [{"labels": labels(*each), "startsAt": now} for each in fire]
     last = {"alertname": "PersiaConfigReloadFailed", "severity": "warning"}

@@ -150,7 +150,7 @@ def test_rules_ask_for_metrics_that_there_are():
     known |= {rule["name"] for rule in yaml.safe_load((ROOT / "config/mapping.yaml").read_text())["mappings"] if "name" in rule}
     known |= {"push_time_seconds", "push_failure_time_seconds", "process_start_time_seconds", "up"}
     known |= {"persia_phase_step"}  # of the library, phase.h
-    known |= {"prometheus_sd_discovered_targets", "scrape_samples_post_metric_relabeling"}
+    known |= {"ALERTS", "ALERTS_FOR_STATE", "prometheus_sd_discovered_targets", "scrape_samples_post_metric_relabeling"}
     words = {"unless", "and", "or", "on", "ignoring", "by", "without", "offset", "sum", "min", "max", "avg", "count", "increase", "rate", "time", "resets"}
     words |= {"avg_over_time", "min_over_time", "max_over_time", "last_over_time", "quantile_over_time"}
     words |= {"bool", "clamp", "clamp_min", "group_left", "group_right", "quantile", "topk", "label_replace", "timestamp", "scalar", "vector", "absent"}
@@ -169,6 +169,14 @@ def test_every_alert_has_what_a_mixin_has():
         assert alert["labels"]["severity"] in {"critical", "warning", "info"}
         assert set(alert["annotations"]) == {"summary", "description", "runbook_url", "dashboard_url"}
         assert all(text.endswith(".") for key, text in alert["annotations"].items() if not key.endswith("_url"))
+
+
+def test_what_is_critical_of_a_job_stays_so_while_its_gateway_is_away():
+    """Each alert finds itself; tests/outage.yml plays it."""
+    critical = [alert for alert in rules_of("alerts_job.yml") if alert["labels"]["severity"] == "critical"]
+    blocks = {re.sub(r"Persia\w+", "NAME", alert["expr"].partition("or ignoring (alertname, severity)")[2]) for alert in critical}
+    assert len(critical) >= 6 and len(blocks) == 1 and "".join(blocks)
+    assert all(f'ALERTS_FOR_STATE{{alertname="{alert["alert"]}"}}' in alert["expr"] for alert in critical)
 
 
 def test_every_alert_links_to_a_board_for_its_job_and_time():

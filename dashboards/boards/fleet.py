@@ -24,22 +24,28 @@ def _alerts():
     about = 'alertname=~"Persia.+", job=~"$job"'
     began = f"max by (job, alertname) (last_over_time(ALERTS_FOR_STATE{{{about}}}[$__range]))"
     fired = f'last_over_time(ALERTS{{alertstate="firing", {about}}}[$__range])'
-    return f"time() - topk by (job) (1, {began} and on (job, alertname) {fired})"
+    # An alert about a gateway has the name of the gateways' scrape job.
+    return f"time() - topk by (job) (1, {began} and on (job, alertname) {fired} and on (job) {jobs.last(jobs.LISTED)})"
+
+
+def _number(how, expression):
+    """A number over all jobs: 0 if none counts, and none if no job is seen, as while the gateway is away."""
+    return f"{how}({expression}) or 0 * count({select(jobs.LISTED)})"
 
 
 def overview():
     red = [(None, "green"), (1, "red")]
     firing = 'count(sum by (job, alertname) (ALERTS{alertname=~"Persia.+", alertstate="firing", job=~"$job"})) or vector(0)'
     return [
-        stat("Jobs that run", "With a straggler or a dead rank, too.", "short", query(f"count({jobs.in_states(jobs.RUNNING)}) or vector(0)", "jobs")),
+        stat("Jobs that run", "With a straggler or a dead rank, too.", "short", query(_number("count", jobs.in_states(jobs.RUNNING)), "jobs")),
         stat(
             "Jobs with a problem",
             "They hang, have a dead or hung rank, or are not seen any more.",
             "short",
-            query(f"count({jobs.in_states(jobs.WITH_A_PROBLEM)}) or vector(0)", "jobs"),
+            query(_number("count", jobs.in_states(jobs.WITH_A_PROBLEM)), "jobs"),
             red,
         ),
-        stat("GPUs in use", "Whole devices of all jobs that run.", "short", query(f"sum({jobs.gpus()}) or vector(0)", "GPUs")),
+        stat("GPUs in use", "Whole devices of all jobs that run.", "short", query(_number("sum", jobs.gpus()), "GPUs")),
         stat("GPU hours of all jobs", "In the time range.", "short", query(f"sum({jobs.gpu_hours()}) or vector(0)", "hours"), decimals=1),
         stat(
             "Goodput of the median job",
@@ -52,11 +58,10 @@ def overview():
 
 
 def table_of_jobs():
-    owner = f'max by (job, owner) (label_replace({select(jobs.LISTED)}, "owner", "$1", "team", "(.+)"))'
     repair = over("max", "job", select("persia_job_mean_time_to_repair_seconds"))
     queries = [
         ("state", jobs.state()),
-        (None, owner),
+        (None, jobs.owner()),
         ("step", jobs.step()),
         ("of", jobs.planned_steps()),
         ("time left", jobs.time_left()),
@@ -79,7 +84,7 @@ def table_of_jobs():
         override("alert began", unit="s"),
     ]
     about = (
-        "The worst state first. " + jobs.STATES_ABOUT + " speed: steps per second of the median rank; of a job that counts no steps, its own counter. "
+        "The worst state first. " + jobs.STATES_ABOUT + " speed: steps per second of the median rank, of those that step; of a job that counts no steps, its own counter. "
         "repair: mean time from a failure until new steps. alert began: seconds ago."
     )
     order = ["job", "state", "owner", "step", "of", "time left", "speed", "goodput", "repair", "ranks", "GPUs", "GPU hours", "last alert", "alert began"]

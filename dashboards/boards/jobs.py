@@ -15,10 +15,11 @@ STATES = {
     1: ("interrupted", "purple"),
     0: ("finished", "blue"),
     -1: ("no process", "text"),
+    -2: ("not seen", "text"),
 }
 STATES_ABOUT = (
     "no news: no agent of the job is seen any more. failed, finished: the exit code of the command under exec. interrupted: by Ctrl-C or a signal to it. hangs: no metric of the job changes. "
-    "no process: none runs, and no exit code is known."
+    "no process: none runs, and no exit code is known. not seen: it has no values now, and had some within an hour: it ended, or its gateway is away."
 )
 
 CODES = {text: code for code, (text, _) in STATES.items()}
@@ -34,6 +35,16 @@ def _as(text, condition):
     return f"{CODES[text]} + 0 * ({condition})"
 
 
+def last(name):
+    """Without a gateway, a job's series end with it, or five minutes later."""
+    return f"last_over_time({select(name)}[1h])"
+
+
+def owner():
+    """One series for each job that is seen, or was within an hour, with the label `owner`."""
+    return f'max by (job, owner) (label_replace({last(LISTED)}, "owner", "$1", "team", "(.+)"))'
+
+
 def state():
     """The code of each job's state, as in STATES: the worst that is true."""
     seen = f"{select('agent:job_running:bool')} == 1 unless {select('agent:silent:seconds')}"
@@ -46,14 +57,17 @@ def state():
         _as("straggler", waited_for),
         _as("running", f"{COMMANDS} == 1 or {WORKERS} > 0"),
     ]
-    code = over("max", "job", select("persia_exec_exit_code"))
-    interrupted = f"{select('persia_exec_interrupted')} == 1"
-    failed = over("max", "job", f"({select('persia_exec_exit_code')} > 0 unless {interrupted})")
+    # Not of a run that another one, on another host, has followed.
+    replaced = select("agent:replaced:bool")
+    code = f"{last('persia_exec_exit_code')} unless {replaced}"
+    interrupted = f"{last('persia_exec_interrupted')} == 1 unless {replaced}"
+    failed = over("max", "job", f"({code}) > 0 unless ({interrupted})")
     ended = [
         _as("failed", failed),
         _as("interrupted", over("max", "job", interrupted)),
-        _as("finished", f"{code} == 0"),
+        _as("finished", over("max", "job", code) + " == 0"),
         _as("no process", over("max", "job", select(LISTED))),
+        _as("not seen", over("max", "job", last(LISTED))),
     ]
     return " or ".join([_as("no news", lost), unless_ended(" or ".join(running)), *ended])
 
@@ -87,8 +101,11 @@ def steps_of_ranks():
 
 
 def speed():
-    """Steps per second of the median rank; of a job that counts none, its own counter over all ranks."""
-    return f"quantile by (job) (0.5, {steps_of_ranks()}) or {over('sum', 'job', select('persia_job_throughput'))}"
+    """Steps per second of the median rank, of those that step; of a job that counts none, its own counter over all ranks."""
+    steps = steps_of_ranks()
+    own = over("sum", "job", select("persia_job_throughput"))
+    counted = increase("persia_progress_steps_total")
+    return unless_ended(f"quantile by (job) (0.5, {steps} > 0) or {over('max', 'job', steps)} or ({own} unless on (job) {counted})")
 
 
 def goodput(by, range=RATE):

@@ -17,7 +17,7 @@ RATES = ("rate", "irate", "increase")
 # The whole expression is within the parentheses: `or` binds less than `unless`.
 UNLESS_ENDED = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_exec_running\{")
 # A job's state leaves its parts out of ended jobs, whose exit code counts instead.
-STATE = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_exec_running\{.* or 0 \+ 0 \* \(max by \(job\) \(persia_exec_exit_code\{")
+STATE = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_exec_running\{.* or 0 \+ 0 \* \(max by \(job\) \(last_over_time\(persia_exec_exit_code\{")
 UNITS = {"none", "short", "percentunit", "s", "bytes", "binBps", "cps", "ops", "reqps", "celsius", "hertz"}  # the units of the linter's list that the boards use
 VARIABLES = {"job": "Job", "instance": "Instance"}
 GRAFANAS_OWN = {"__rate_interval", "__range", "__interval", "__interval_ms", "__url_time_range", "__data"}

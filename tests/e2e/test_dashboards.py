@@ -312,17 +312,26 @@ CASES_OF_STATES = {
         {**RUNS, "persia_process_hung": 1, "persia_job_hung": 0},
     ],
     "hangs": [{**RUNS, "persia_job_hung": 1, "persia_process_died": 1}],
-    "failed": [{**OVER, "persia_exec_exit_code": 137}],
+    "failed": [
+        {**OVER, "persia_exec_exit_code": 137},
+        {"persia_exec_exit_code": "137x2 stale", "persia_exec_interrupted": "0x2 stale", "persia_job_info": "1x2 stale"},
+    ],
     "interrupted": [{**OVER, "persia_exec_exit_code": 1, "persia_exec_interrupted": 1}],
-    "finished": [{**OVER, "persia_exec_exit_code": 0, 'persia_straggler{phase="data"}': 0.03, "persia_job_hung": 1}],
+    "finished": [
+        {**OVER, "persia_exec_exit_code": 0, 'persia_straggler{phase="data"}': 0.03, "persia_job_hung": 1},
+        {"persia_exec_exit_code": "0x2 stale", "persia_job_info": "1x2 stale"},
+        {'persia_exec_exit_code{host="a"}': 137, 'agent:replaced:bool{host="a"}': 1, 'persia_exec_exit_code{host="b"}': 0},
+    ],
     "no process": [{'persia_agent_segments{state="live"}': 0, "persia_job_info": 1}],
+    "not seen": [{"persia_exec_running": "1x2 stale", "persia_job_info": "1x2 stale"}],
     "no news": [{**RUNS, "agent:vanished:seconds": 300, "agent:job_running:bool": 1, "agent:silent:seconds": 300}],
 }
 
 
 def one_series(name, value):
+    """`value`: the one that it has all the time, or what promtool takes."""
     labels = 'job="j", instance="rep_0", ip_addr="h", role="trainer"'
-    return {"series": f"{name[:-1]}, {labels}}}" if name.endswith("}") else f"{name}{{{labels}}}", "values": f"{value}x10"}
+    return {"series": f"{name[:-1]}, {labels}}}" if name.endswith("}") else f"{name}{{{labels}}}", "values": value if isinstance(value, str) else f"{value}x10"}
 
 
 # The head counts of the board of all jobs: the states that each counts.
@@ -335,10 +344,15 @@ COUNTED = {
 def test_a_job_in_each_state_is_in_the_head_counts(tmp_path):
     asked = {panel["title"]: filled(target["expr"]) for panel, target in dashboard_rules.targets(BOARDS["persia-fleet"]) if panel["title"] in COUNTED}
     assert set(asked) == set(COUNTED) and set.union(*COUNTED.values()) < set(CASES_OF_STATES)
-    tests = []
+    other, tests = {"series": 'persia_job_info{job="other", instance="rep_0"}', "values": "1x10"}, []
     for text, cases in CASES_OF_STATES.items():
         checks = [{"expr": asked[title], "eval_time": "5m", "exp_samples": [{"labels": "{}", "value": int(text in states)}]} for title, states in COUNTED.items()]
-        tests += [{"name": text, "interval": "1m", "input_series": [one_series(*one) for one in case.items()], "promql_expr_test": checks} for case in cases]
+        for case in cases:
+            series = [other, *(one_series(*one) for one in case.items())]
+            tests.append({"name": text, "interval": "1m", "input_series": series, "promql_expr_test": checks})
+    # Of a gateway that is away, nothing is counted.
+    nothing = [{"expr": expr, "eval_time": "5m", "exp_samples": []} for expr in asked.values()]
+    tests.append({"interval": "1m", "input_series": [{**other, "values": "1x2 stale"}], "promql_expr_test": nothing})
     (tmp_path / "case.yml").write_text(json.dumps({"tests": tests}))
     result = promtool("test", "rules", str(tmp_path / "case.yml"))
     assert result.returncode == 0, result.stdout + result.stderr
@@ -353,6 +367,49 @@ def test_the_state_of_a_job_is_the_worst_that_is_true(tmp_path):
             check = {"expr": filled(jobs.state()), "eval_time": "5m", "exp_samples": [{"labels": '{job="j"}', "value": codes[text]}]}
             tests.append({"interval": "1m", "input_series": [one_series(*one) for one in case.items()], "promql_expr_test": [check]})
     (tmp_path / "case.yml").write_text(json.dumps({"tests": tests}))
+    result = promtool("test", "rules", str(tmp_path / "case.yml"))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_a_job_that_has_ended_is_listed_with_its_owner_and_a_gateway_is_not(tmp_path):
+    """The job wrote to a database and failed. Its columns in the table of jobs, and those of an alert about the gateways."""
+    (panel,) = [panel for panel in BOARDS["persia-fleet"]["panels"] if panel["type"] == "table"]
+    columns = {target["expr"] for target in panel["targets"]}
+    (owner,) = [filled(expr) for expr in columns if expr.startswith("max by (job, owner)")]
+    (alert,) = [filled(expr, __range="30m") for expr in columns if "ALERTS_FOR_STATE" in expr]
+    series = [{"series": 'persia_job_info{job="written", instance="rep_0", team="vision"}', "values": "1x2 stale"}]
+    for name, job in (("PersiaJobFailed", "written"), ("PersiaGatewayDown", "persia_gateways")):
+        series.append({"series": f'ALERTS_FOR_STATE{{alertname="{name}", job="{job}"}}', "values": "120x20"})
+        series.append({"series": f'ALERTS{{alertname="{name}", job="{job}", alertstate="firing"}}', "values": "1x20"})
+    checks = [
+        {"expr": owner, "eval_time": "20m", "exp_samples": [{"labels": '{job="written", owner="vision"}', "value": 1}]},
+        {"expr": alert, "eval_time": "20m", "exp_samples": [{"labels": '{job="written", alertname="PersiaJobFailed"}', "value": 1080}]},
+    ]
+    (tmp_path / "case.yml").write_text(json.dumps({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": checks}]}))
+    result = promtool("test", "rules", str(tmp_path / "case.yml"))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+STEPS = 'persia_progress_steps_total{process="%d"}'
+# The speed of a job by its series: its steps each minute are 300, which are 5 per second.
+SPEEDS = [
+    (5, {**RUNS, STEPS % 0: "0+300x10", STEPS % 1: "0+300x10"}),
+    (5, {**RUNS, STEPS % 0: "0+300x10", STEPS % 1: "300x10"}),  # a dead or hung rank
+    (0, {**RUNS, STEPS % 0: "300x10", STEPS % 1: "300x10"}),
+    (10, {**RUNS, "persia_job_throughput": 10}),
+    (None, {"persia_exec_running": 0, STEPS % 0: "0+300x2 stale", "persia_job_throughput": 10}),  # ended, by remote write
+    (None, {**RUNS, STEPS % 0: "0+300x2 stale", "persia_job_throughput": 10}),  # killed
+]
+
+
+@pytest.mark.parametrize("speed, case", SPEEDS)
+def test_the_speed_of_a_job_is_that_of_its_ranks_that_step(speed, case, tmp_path):
+    series = [one_series(*one) for one in case.items()]
+    for at, one in enumerate(series):
+        one["series"] = one["series"].replace("rep_0", f"rep_{at}")
+    expected = [] if speed is None else [{"labels": '{job="j"}', "value": speed}]
+    check = {"expr": filled(jobs.speed(), __rate_interval="2m", __range="10m"), "eval_time": "6m", "exp_samples": expected}
+    (tmp_path / "case.yml").write_text(json.dumps({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": [check]}]}))
     result = promtool("test", "rules", str(tmp_path / "case.yml"))
     assert result.returncode == 0, result.stdout + result.stderr
 

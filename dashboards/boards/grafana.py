@@ -44,14 +44,12 @@ def _panel(kind, title, description, unit, queries, size, thresholds=GREEN, cust
     }
 
 
-def stat(title, description, unit, target, thresholds=GREEN, texts=None, **defaults):
-    """The newest value of each series as a number. `texts`: the meaning of values, as {value: (text, color)}."""
-    if texts:
-        defaults["mappings"] = texts_of_values(texts)
+def stat(title, description, unit, target, thresholds=GREEN, more=(), **defaults):
+    """The newest value of each series as a number. `more`: further queries."""
     options = {"colorMode": "value", "graphMode": "area", "justifyMode": "auto", "orientation": "auto", "textMode": "auto"}
     options["reduceOptions"] = {"calcs": ["lastNotNull"], "fields": "", "values": False}
     color = {"mode": "thresholds"}
-    return _panel("stat", title, description, unit, [target], (4, 4), thresholds, options=options, color=color, **defaults)
+    return _panel("stat", title, description, unit, [target, *more], (4, 4), thresholds, options=options, color=color, **defaults)
 
 
 def chart(title, description, unit, queries, size=(8, 8), thresholds=GREEN, legend_calcs=("lastNotNull",), signed=False, stacked=False, **defaults):

@@ -3,7 +3,7 @@
 from . import jobs
 from .grafana import chart, linked, links_of_cells, override, query, repeated, stat, table, texts_of_values, variable
 from .panels import band_chart, worst_chart
-from .promql import RANK, RANK_LEGEND, RATE, increase, over, rate, select, total_rate, unless_ended
+from .promql import ENDED, RANK, RANK_LEGEND, RATE, increase, over, rate, select, total_rate, unless_ended
 
 UID = "persia-job"
 TITLE = "Job"
@@ -27,12 +27,21 @@ VARIABLES = [
 OF_STEP = "persia_rank_phase_seconds_per_step"
 
 
+def state():
+    """With the exit code, and the causes of the deaths of the run: these are no rates, since a job may have ended at its first death."""
+    code = query(over("max", "job", jobs.of_last_run("persia_exec_exit_code")), "exit code")
+    causes = query(over("sum", "job, cause", jobs.of_last_run("persia_worker_deaths_total")) + " > 0", "deaths: {{cause}}")
+    about = "The worst that is true; the exit code of the command under exec; how many processes of the run have died, by cause. " + jobs.STATES_ABOUT
+    texts = override("state", mappings=texts_of_values(jobs.STATES))
+    return stat("State", about, "none", query(jobs.state(), "state"), more=[code, causes], overrides=[texts])
+
+
 def overview():
     use = unless_ended(over("avg", "job", jobs.gpu_use()))
     few = unless_ended(jobs.goodput("job", "$__range"))
     poor = [(None, "orange"), (0.5, "yellow"), (0.8, "green")]
     return [
-        stat("State", "The worst that is true. " + jobs.STATES_ABOUT, "none", query(jobs.state(), "state"), texts=jobs.STATES),
+        state(),
         stat("Ranks", "Processes that run.", "short", query(jobs.ranks(), "ranks")),
         stat("Step", "The highest step of a rank.", "none", query(jobs.step(), "step")),
         stat("Time left", "Until the last step of the rank that ends last, at its present rate.", "s", query(jobs.time_left(), "left")),
@@ -75,17 +84,22 @@ def waits():
 
 def dead_and_hung():
     process = RANK + ", process"
-    code = over("max", process, f"2 * {select('persia_process_died')} > 0 or {select('persia_process_hung')} > 0")
+    error = 'reason=~"exit_[1-9].*|SIG(KILL|ABRT|SEGV|BUS|FPE|ILL|SYS)", reason!~"exit_(130|143)"'  # as in PersiaJobFailed
+    failed = f"3 * {select('persia_process_last_exit_info', error)} and on (job) {ENDED}"
+    code = over("max", process, f"({failed}) or 2 * {select('persia_process_died')} > 0 or {select('persia_process_hung')} > 0")
     some = f"topk by (job) (20, {code})"
     reason = f"{over('max', process + ', reason', select('persia_process_last_exit_info'))} and on ({process}) {some}"
-    texts = {2: ("died", "red"), 1: ("hung", "orange")}
+    texts = {3: ("failed", "red"), 2: ("died", "red"), 1: ("hung", "orange")}
     overrides = [
         override("state", mappings=texts_of_values(texts), custom__cellOptions={"type": "color-text"}),
         override("instance", links=links_of_cells("persia-rank", "The rank", instance="instance")),
     ]
-    about = "At most 20: processes that died and have no replacement, or whose metrics do not change any more while others do. reason: exit code or signal."
+    about = (
+        "At most 20: processes that died and have no replacement, or whose metrics do not change any more while others do. Of a job that has ended, those that "
+        "ended with an error. reason: exit code or signal."
+    )
     columns = [("state", some), (None, reason)]
-    return table("Dead and hung ranks", about, "none", columns, {"job": None}, (24, 6), ["instance", "role", "process", "state", "reason"], "state", overrides)
+    return table("Dead, hung and failed ranks", about, "none", columns, {"job": None}, (24, 6), ["instance", "role", "process", "state", "reason"], "state", overrides)
 
 
 def own_metrics():

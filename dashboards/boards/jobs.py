@@ -40,6 +40,11 @@ def last(name):
     return f"last_over_time({select(name)}[1h])"
 
 
+def of_last_run(name):
+    """Without a run that another one, on another host, has followed."""
+    return f"{last(name)} unless ignoring (cause) {select('agent:replaced:bool')}"
+
+
 def owner():
     """One series for each job that is seen, or was within an hour, with the label `owner`."""
     return f'max by (job, owner) (label_replace({last(LISTED)}, "owner", "$1", "team", "(.+)"))'
@@ -57,10 +62,8 @@ def state():
         _as("straggler", waited_for),
         _as("running", f"{COMMANDS} == 1 or {WORKERS} > 0"),
     ]
-    # Not of a run that another one, on another host, has followed.
-    replaced = select("agent:replaced:bool")
-    code = f"{last('persia_exec_exit_code')} unless {replaced}"
-    interrupted = f"{last('persia_exec_interrupted')} == 1 unless {replaced}"
+    code = of_last_run("persia_exec_exit_code")
+    interrupted = f"({of_last_run('persia_exec_interrupted')}) == 1"
     failed = over("max", "job", f"({code}) > 0 unless ({interrupted})")
     ended = [
         _as("failed", failed),

@@ -89,9 +89,12 @@ COMMANDS = over("max", "job", select("persia_exec_running"))
 WORKERS = over("sum", "job", select("persia_agent_segments", 'state="live"'))
 
 
+ENDED = f"({COMMANDS} == 0 or ({WORKERS} == 0 unless on (job) {COMMANDS} == 1))"
+
+
 def unless_ended(expression):
     """The expression without jobs that have ended: a gateway keeps their last values, which would warn, and grow old, for ever."""
-    return f"({expression}) unless on (job) ({COMMANDS} == 0 or ({WORKERS} == 0 unless on (job) {COMMANDS} == 1))"
+    return f"({expression}) unless on (job) {ENDED}"
 
 
 def since_change():

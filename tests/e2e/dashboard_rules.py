@@ -11,8 +11,8 @@ MATCHER = re.compile(r'(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"')
 WORD = re.compile(r'"[^"]*"|\[[^\]]*\]|[A-Za-z_][\w:]*|[0-9][\w.]*|\S')
 OPERATORS = {"and", "or", "unless", "bool", "by", "on", "ignoring", "without", "group_left", "group_right", "offset"}
 CLAUSES = {"by", "on", "ignoring", "without", "group_left", "group_right"}
-# Torchelastic's histograms may be shown over the whole run: their events are too rare for rates.
-COUNTERS = re.compile("_total$|^(?!torchelastic_).*_(bucket|sum|count)$|^nan_grad_skipped$")
+# Torchelastic's histograms may be shown over the whole run, and so may deaths: their events are too rare for rates.
+COUNTERS = re.compile("^(?!persia_worker_deaths_total$).*_total$|^(?!torchelastic_).*_(bucket|sum|count)$|^nan_grad_skipped$")
 RATES = ("rate", "irate", "increase")
 # The whole expression is within the parentheses: `or` binds less than `unless`.
 UNLESS_ENDED = re.compile(r"\(.*\) unless on \(job\) \(max by \(job\) \(persia_exec_running\{")

@@ -66,6 +66,8 @@ def _source(name):
     """The expression whose series a metric has."""
     if name in ("ALERTS", "ALERTS_FOR_STATE"):
         return "max by (job) (of_agent)"
+    if name == "agent:replaced:bool":
+        return "of_agent < 0"  # none was
     family = re.sub("_(bucket|sum|count)$", "", name)
     source = "of_rank" if OF_RANKS.match(name) or not {name, family} & set(DOCUMENTED) else "of_agent"
     return f"0 * {source} + 1" if STATES.fullmatch(name) else source

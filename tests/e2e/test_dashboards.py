@@ -390,6 +390,31 @@ def test_a_job_that_has_ended_is_listed_with_its_owner_and_a_gateway_is_not(tmp_
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_the_board_of_a_failed_job_says_why(tmp_path):
+    """Its exit code, the causes, and the rank that began; the launcher ended the other one."""
+    asked = {}
+    for panel, target in dashboard_rules.targets(BOARDS["persia-job"]):
+        asked.setdefault(panel["title"], []).append(filled(target["expr"]))
+    state, code, causes = asked["State"]
+    ranks, reasons = asked["Dead, hung and failed ranks"]
+    labels = 'job="j", instance="rep_%d", ip_addr="h", role="trainer", process="0"'
+    series = [one_series(*one) for one in {**OVER, "persia_process_died": 0, "persia_exec_exit_code": 1}.items()]
+    series.append({"series": 'persia_worker_deaths_total{job="j", instance="rep_0", cause="out_of_memory"}', "values": "_x4 1x6"})
+    series += [{"series": f'persia_process_last_exit_info{{{labels % rank}, reason="{why}"}}', "values": "1x10"} for rank, why in enumerate(["SIGKILL", "SIGTERM"])]
+    rank = 'job="j", instance="rep_0", role="trainer", process="0"'
+    expected = {
+        state: ('{job="j"}', 6),
+        code: ('{job="j"}', 1),
+        causes: ('{job="j", cause="out_of_memory"}', 1),
+        ranks: (f"{{{rank}}}", 3),
+        reasons: (f'{{{rank}, reason="SIGKILL"}}', 1),
+    }
+    checks = [{"expr": expr, "eval_time": "6m", "exp_samples": [{"labels": labels, "value": value}]} for expr, (labels, value) in expected.items()]
+    (tmp_path / "case.yml").write_text(json.dumps({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": checks}]}))
+    result = promtool("test", "rules", str(tmp_path / "case.yml"))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 STEPS = 'persia_progress_steps_total{process="%d"}'
 # The speed of a job by its series: its steps each minute are 300, which are 5 per second.
 SPEEDS = [

@@ -182,12 +182,17 @@ def test_what_is_critical_of_a_job_stays_so_while_its_gateway_is_away():
 def test_every_alert_links_to_a_board_for_its_job_and_time():
     boards = {path.stem for path in (ROOT / "dashboards").glob("*.json")}
     when = re.escape(f'from={TIME % "- 10800"}&to={TIME % "+ 1800"}')
-    url = re.escape(GRAFANA) + r"d/([\w-]+)\?(var-job=\{\{ \$labels\.(?:exported_)?job \| urlquery \}\}&)?" + when
+    job, instance = (r"var-%s=\{\{ \$labels\.%s \| urlquery \}\}&" % names for names in (("job", "(?:exported_)?job"), ("instance", "instance")))
+    url = re.escape(GRAFANA) + rf"d/([\w-]+)\?({job})?({instance})?" + when
     for alert in ALERTS:
         found = re.fullmatch(url, alert["annotations"]["dashboard_url"])
         assert found and found[1] in boards, alert
         has_job = re.search(r"labels\.(exported_)?job", alert["annotations"]["summary"])
         assert bool(found[2]) == bool(has_job), alert["alert"]
+        assert bool(found[3]) == (found[1] == "persia-rank"), alert["alert"]
+    of_rank = {alert["alert"] for alert in ALERTS if "d/persia-rank?" in alert["annotations"]["dashboard_url"]}
+    # The board of the job compares the ranks: the one that the others wait for, or that is slower than they are.
+    assert of_rank == {"PersiaRankDead", "PersiaRankHung", "PersiaWorkerRestarting"}
 
 
 def test_every_runbook_section_is_there_and_no_other():

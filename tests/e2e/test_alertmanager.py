@@ -11,14 +11,14 @@ from alertmanager import CONFIG, Alertmanager, Messages
 from servers import ROOT, find_program, wait_until
 
 RULES = ROOT / "config/prometheus/rules"
-ALERTS = {
-    rule["alert"]: rule["labels"]
-    for path in RULES.rglob("*.yml")
-    for group in yaml.safe_load(path.read_text())["groups"]
-    for rule in group["rules"]
-    if "alert" in rule
-}
-RECEIVERS = {"critical": "pager", "warning": "chat", "info": "nobody"}
+
+
+def _alerts(path):
+    return [rule for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"] if "alert" in rule]
+
+
+ALERTS = {rule["alert"]: rule["labels"] for path in RULES.rglob("*.yml") for rule in _alerts(path)}
+RECEIVERS = {"critical": "pager", "warning": "chat", "info": "chat"}
 # Those with the label `path` of the rules.
 BY_GATEWAY = {"PersiaGatewayOutOfReach", "PersiaJobVanished", "PersiaAgentPushFailing"}
 GATEWAY = [("PersiaGatewayOutOfReach", "persia_gateways"), ("PersiaJobVanished", "dlrm"), ("PersiaJobVanished", "wide"), ("PersiaAgentPushFailing", "dlrm")]
@@ -46,12 +46,17 @@ def test_each_alert_goes_where_its_severity_and_its_team_say(alert):
     receiver = RECEIVERS[labels["severity"]]
     assert receivers(job="dlrm", alertname=alert, **labels) == [receiver]
     mine = receivers(job="dlrm", alertname=alert, **{"team": "vision", **labels})
-    assert mine == [receiver if receiver == "nobody" or "team" in labels else f"vision_{receiver}"]
+    assert mine == [receiver if labels["severity"] == "info" or "team" in labels else f"vision_{receiver}"]
     assert receivers(job="dlrm", alertname=alert, **{"team": "has_no_route", **labels}) == [receiver]
 
 
 def test_an_exit_code_of_a_users_program_is_no_page():
     assert receivers(alertname="PersiaJobFailed", team="vision", **ALERTS["PersiaJobFailed"]) == ["vision_chat"]
+
+
+def test_what_only_informs_is_of_the_files_that_are_loaded_on_demand():
+    of_optional = {rule["alert"] for path in RULES.glob("optional/*.yml") for rule in _alerts(path)}
+    assert {name for name, labels in ALERTS.items() if labels["severity"] == "info"} < of_optional
 
 
 def test_other_alerts_of_the_site_are_not_lost():

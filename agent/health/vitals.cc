@@ -23,10 +23,10 @@ const std::string kHost = "host";
 // The cgroup that counts the kills; empty: none that is visible.
 std::string CountingOf(const CgroupLevels& levels) { return levels.empty() ? "" : levels.front(); }
 
+bool IsKill(const std::string& exit) { return exit == "SIGKILL" || exit == "exit_137"; }
+
 // Whether the kernel may have killed a process with this exit for lack of memory.
-bool MayBeKill(const std::string& exit) {
-  return exit.empty() || exit == "SIGKILL" || exit == "exit_137" || exit == kUnknownEnd;
-}
+bool MayBeKill(const std::string& exit) { return exit.empty() || exit == kUnknownEnd || IsKill(exit); }
 
 }  // namespace
 
@@ -53,7 +53,7 @@ void Vitals::NoteKills(TimePoint now) {
 }
 
 bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
-  // A process that ended before it was seen: most are in the agent's own cgroup. If a cgroup is not visible, the host decides.
+  // A process that ended before it was seen: most are in the agent's own cgroup.
   const std::string& cgroup = sample != nullptr ? sample->cgroup : own_cgroup_;
   const bool is_counted = !cgroup.empty() && cgroups_.Kills(cgroup).has_value();
   end.about.kills_are_known = is_counted || kills_.IsKnown(kHost);
@@ -66,8 +66,10 @@ bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
     }
     return true;
   }
-  // Its cgroup was removed with it, or its count was not read before the end.
-  return (sample == nullptr || !is_counted) && kills_.Take(kHost, now);
+  // Its cgroup is not visible, or was removed with it. Of a process that was not seen, it may be another one than the agent's;
+  // but the host counts the kills of other jobs, too, so without a known SIGKILL that is not evidence enough.
+  const bool host_decides = !is_counted || (sample == nullptr && IsKill(end.exit));
+  return host_decides && kills_.Take(kHost, now);
 }
 
 void Vitals::Describe(std::vector<Process>& ends, TimePoint now) {

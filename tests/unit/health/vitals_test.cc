@@ -155,6 +155,18 @@ TEST_F(VitalsTest, AKillOfAProcessThatWasNotSeenIsFoundByTheHostsCount) {
   EXPECT_TRUE(End(9, "SIGKILL").killed_for_memory);
 }
 
+// It may have ended by SIGTERM, and the kernel's kill may be one of another job.
+TEST_F(VitalsTest, AnUnknownEndOfAProcessThatWasNotSeenIsAKillOnlyByTheAgentsCgroup) {
+  Proc("self/cgroup", "0::/job\n");
+  Restart();
+  SetKillsOfHost(3);
+  EXPECT_FALSE(End(9, "unknown").killed_for_memory);
+  EXPECT_FALSE(End(9, "").killed_for_memory);
+  SetKills(1);
+  EXPECT_TRUE(End(9, "unknown").killed_for_memory);
+  EXPECT_TRUE(End(10, "SIGKILL").killed_for_memory) << "it may have been in a cgroup of its own";
+}
+
 TEST_F(VitalsTest, ACrashTakesNoKill) {
   Start(7);
   Start(8);

@@ -151,9 +151,12 @@ void WriteLost(const Output& output) {
 
 void WriteFloods(const Output& output, const std::vector<LogLimiter::Flood>& floods) {
   for (const LogLimiter::Flood& flood : floods) {
+    const bool is_one = flood.lines == 1;
+    const std::string time = flood.duration.count() > 0 ? " in " + std::to_string(flood.duration.count()) + " s" : "";
     WriteLine(output, static_cast<spdlog::level::level_enum>(flood.severity), flood.event,
-              std::to_string(flood.lines) + " more lines of " + flood.event + " were left out in " +
-                  std::to_string(flood.duration.count()) + " s; the last said: " + flood.last_message);
+              std::to_string(flood.lines) + (is_one ? " more line of " : " more lines of ") + flood.event +
+                  (is_one ? " was" : " were") + " left out" + time + (is_one ? "; it said: " : "; the last said: ") +
+                  flood.last_message);
   }
 }
 

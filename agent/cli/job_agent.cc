@@ -220,6 +220,7 @@ void JobAgent::WriteReport() {
   const RunSummary summary = agent_->Summary();
   for (const std::string& line : SummaryLines(summary)) LogInfo("run.summary", line);
   for (const HealthReport::Reason& loss : agent_->Losses()) LogWarning("values.lost", loss.text);
+  SummarizeAllFloods();  // the last line names the report
   const std::string& path = report_path_;
   if (path.empty()) return;
   if (config_.options.report_file.empty()) {

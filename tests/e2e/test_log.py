@@ -10,8 +10,8 @@ from conftest import AGENT, environment
 from servers import free_port, wait_until
 
 
-def test_a_flood_is_cut_and_counted(job, segments, gateway):
-    agent = job.agent()
+def test_a_flood_is_cut_and_counted_before_the_last_line(job, segments, gateway, tmp_path):
+    agent = job.agent(f"--report={tmp_path}/page.html")
     gateway.wait_for("persia_agent_segments", 0, state="live")
     for number in range(100):
         draft = segments / f"{number}.draft"
@@ -23,8 +23,9 @@ def test_a_flood_is_cut_and_counted(job, segments, gateway):
     wait_until(lambda: agent.metrics().one("persia_agent_log_lines_suppressed_total") == 100 - lines, "what was left out")
     agent.signal(signal.SIGTERM)
     assert agent.wait() == 0
-    told = re.search(r"(\d+) more lines of segments.refused were left out in \d+ s; the last said: ", agent.output())
+    told = re.search(r"(\d+) more lines of segments.refused were left out(?: in \d+ s)?; the last said: ", agent.output())
     assert int(told[1]) == 100 - lines
+    assert agent.output().endswith(f"the page is in {tmp_path}/page.html\n")
 
 
 @pytest.mark.parametrize("verb", ["run", "exec"])

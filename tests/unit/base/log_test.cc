@@ -233,7 +233,7 @@ TEST_F(LogTest, AFloodIsCutAndSaidInOneLine) {
               ::testing::AllOf(HasSubstr("line 5\n"), ::testing::Not(HasSubstr("line 6")), HasSubstr("error: heard\n")));
   now += std::chrono::seconds(61);
   SummarizeEndedFloods();
-  EXPECT_THAT(Lines(), ::testing::EndsWith("info: 95 more lines of flood were left out in 0 s; the last said: line 100\n"));
+  EXPECT_THAT(Lines(), ::testing::EndsWith("info: 95 more lines of flood were left out; the last said: line 100\n"));
   SummarizeEndedFloods();
   EXPECT_EQ(Lines(), "");
   for (int i = 0; i < 6; ++i) {
@@ -241,7 +241,14 @@ TEST_F(LogTest, AFloodIsCutAndSaidInOneLine) {
   }
   Lines();
   SummarizeAllFloods();
-  EXPECT_THAT(Lines(), HasSubstr("warning: 1 more lines of flood"));
+  EXPECT_THAT(Lines(), HasSubstr("warning: 1 more line of flood was left out; it said: again\n"));
+  for (int i = 0; i < 2; ++i) {
+    LogWarning("flood", "and again");
+    now += std::chrono::seconds(7);
+  }
+  Lines();
+  SummarizeAllFloods();
+  EXPECT_THAT(Lines(), HasSubstr("warning: 2 more lines of flood were left out in 7 s; the last said: and again\n"));
 }
 
 TEST_F(LogTest, WhatWasAskedForIsNotCut) {

@@ -19,13 +19,17 @@ void MemoryKills::Note(const std::string& source, uint64_t count, TimePoint now)
   noted.waiting.insert(noted.waiting.end(), new_kills, now);
 }
 
-bool MemoryKills::Take(const std::string& source, TimePoint now) {
+bool MemoryKills::Waits(const std::string& source, TimePoint now) {
   const auto found = sources_.find(source);
   if (found == sources_.end()) return false;
   std::deque<TimePoint>& kills = found->second.waiting;
   while (!kills.empty() && now - kills.front() > kPatience) kills.pop_front();
-  if (kills.empty()) return false;
-  kills.pop_front();
+  return !kills.empty();
+}
+
+bool MemoryKills::Take(const std::string& source, TimePoint now) {
+  if (!Waits(source, now)) return false;
+  sources_.at(source).waiting.pop_front();
   return true;
 }
 

@@ -29,7 +29,9 @@ class MemoryKills {
 
   // The first count of a source that no agent has noted before is where counting begins.
   void Note(const std::string& source, uint64_t count, TimePoint now);
-  // Whether a kill waits for its process; it is taken.
+  // Whether a kill waits for its process.
+  bool Waits(const std::string& source, TimePoint now);
+  // The same; it is taken.
   bool Take(const std::string& source, TimePoint now);
   [[nodiscard]] bool IsKnown(const std::string& source) const { return sources_.contains(source); }
   // Drops the sources that were not noted since `time`: cgroups that were removed.

@@ -69,7 +69,9 @@ bool Vitals::TakeKill(const Sample* sample, ProcessEnd& end, TimePoint now) {
   // Its cgroup is not visible, or was removed with it. Of a process that was not seen, it may be another one than the agent's;
   // but the host counts the kills of other jobs, too, so without a known SIGKILL that is not evidence enough.
   const bool host_decides = !is_counted || (sample == nullptr && IsKill(end.exit));
-  return host_decides && kills_.Take(kHost, now);
+  if (host_decides) return kills_.Take(kHost, now);
+  if (sample == nullptr && kills_.Waits(kHost, now)) end.about.kills_are_known = false;
+  return false;
 }
 
 void Vitals::Describe(std::vector<Process>& ends, TimePoint now) {

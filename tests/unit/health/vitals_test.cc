@@ -162,6 +162,7 @@ TEST_F(VitalsTest, AnUnknownEndOfAProcessThatWasNotSeenIsAKillOnlyByTheAgentsCgr
   SetKillsOfHost(3);
   EXPECT_FALSE(End(9, "unknown").killed_for_memory);
   EXPECT_FALSE(End(9, "").killed_for_memory);
+  EXPECT_FALSE(End(9, "").kills_are_known) << "it may yet be told that SIGKILL ended it";
   SetKills(1);
   EXPECT_TRUE(End(9, "unknown").killed_for_memory);
   EXPECT_TRUE(End(10, "SIGKILL").killed_for_memory) << "it may have been in a cgroup of its own";

@@ -152,8 +152,9 @@ void JobHealth::ReportEnd(const Process& ended, const Moment& moment) {
     return;
   }
   const Death& death = *ended.end->death;
-  JobEvent& event = Report(LogLevel::kWarning, ended, "worker_died",
-                           who + " died: " + SentenceOf(ended) + ". Look at: " + death.look_at, exit);
+  JobEvent& event =
+      Report(LogLevel::kWarning, ended, "worker_died",
+             who + " died: " + SentenceOf(ended) + "; pid " + std::to_string(ended.id.pid) + kLookAt + death.look_at, exit);
   auto& metadata = event.metadata;
   metadata.emplace_back("cause", std::string(Name(death.cause)));
   if (!ended.phase.empty()) metadata.emplace_back("phase", ended.phase);

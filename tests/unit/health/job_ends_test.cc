@@ -36,7 +36,7 @@ TEST_F(JobHealthTest, ADeathIsAWarningAndDegradesTheJobUntilItsSuccessorStarts) 
   Run(seconds(10), {0, 2});
   EXPECT_EQ(State(), "running");
   EXPECT_THAT(Events(), ElementsAre("worker_died", "worker_restarted"));
-  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: SIGKILL; in data, step 812. Look at: "),
+  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: SIGKILL; in data, step 812; pid 102. Look at: "),
                                             HasSubstr("trainer rep_1 started again, pid 104")));
 }
 
@@ -50,7 +50,7 @@ TEST_F(JobHealthTest, AnEndIsReportedOnceItsReasonIsKnown) {
   processes[1].died = true;
   Run(seconds(20), {0, 2});
   EXPECT_THAT(Events(), ElementsAre("worker_died"));
-  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: exit code 3. Look at: ")));
+  EXPECT_THAT(log_->Messages(), ElementsAre(StartsWith("trainer rep_1 died: exit code 3; pid 102. Look at: ")));
 }
 
 TEST_F(JobHealthTest, AProcessThatEndedBeforeItWasSeenIsReportedWithItsSuccessor) {

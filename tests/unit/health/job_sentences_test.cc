@@ -198,7 +198,7 @@ TEST(JobSentences, ADeathIsInTheLogWithWhereToLook) {
   job.End(1, "SIGSEGV", true);
   job.Run(seconds(10), {0, 2});
   ASSERT_EQ(job.Said().size(), 1U);
-  EXPECT_THAT(job.Said()[0], ::testing::StartsWith("trainer rep_1 died: SIGSEGV. Look at: "));
+  EXPECT_THAT(job.Said()[0], ::testing::StartsWith("trainer rep_1 died: SIGSEGV; pid 102. Look at: "));
   EXPECT_EQ(job.Reasons(), (Texts{"died: trainer rep_1 died: SIGSEGV"}));
 }
 

@@ -136,7 +136,8 @@ void Judgement::JudgeHealth(Depth depth) {
                 .interruption = setup_.exec == nullptr ? std::nullopt : setup_.exec->interruption(),
                 .any_has_ended = segments_.stats().dead + segments_.stats().retired > 0,
                 .ends = ends,
-                .exit_of = [this](const Process& ended) { return segments_.lifecycle().ExitOf(ended.id); }});
+                .exit_of = [this](const Process& ended) { return segments_.lifecycle().ExitOf(ended.id); },
+                .is_stopped = [this](const Process& process) { return IsStopped(process); }});
   hung_.clear();
   for (const Process& process : segments_.processes())
     if (process.verdict == HangVerdict::kHung) hung_.insert(process.id);
@@ -171,11 +172,13 @@ void Judgement::JudgeRanks() {
                        .wall = std::chrono::system_clock::now(),
                        .interval = std::min<std::chrono::milliseconds>(hang_settings_.interval, kLookInterval),
                        .hang_after = health_.judge().hang_after(),
-                       .is_stopped = [this](const Process& process) {
-                         const auto stat = process.alive ? proc_.StatOf(process.id) : std::nullopt;
-                         return stat && stat->IsStopped();
-                       }});
+                       .is_stopped = [this](const Process& process) { return IsStopped(process); }});
   event_log_.Add(rank_verdicts_.TakeEvents());
+}
+
+bool Judgement::IsStopped(const Process& process) {
+  const auto stat = process.alive ? proc_.StatOf(process.id) : std::nullopt;
+  return stat && stat->IsStopped();
 }
 
 }  // namespace persia::agent

@@ -66,6 +66,8 @@ class Judgement {
   void JudgeHealth(Depth depth);
   void LookForStacks();
   void JudgeRanks();
+  // By a signal.
+  [[nodiscard]] bool IsStopped(const Process& process);
 
   const AgentSetup& setup_;
   Clock& clock_;

@@ -70,10 +70,11 @@ void AwaitedJudge::JudgeRole(Members& members, const Settings& settings) {
   if (awaited.size() > kMostNamed) awaited.resize(kMostNamed);
   for (const Member& member : awaited) {
     const Process& process = *member.process;
-    const bool is_stopped = is_in_sync(member) && !steps;
+    const bool is_stopped = settings.is_stopped && settings.is_stopped(process);
     verdicts_.push_back({.rank = RankProcessKeyOf(process),
                          .identity = process.identity,
-                         .phase = is_stopped ? std::string(kStoppedPhase) : process.phase,
+                         .phase = is_stopped && is_in_sync(member) ? std::string(kStoppedPhase) : process.phase,
+                         .is_stopped = is_stopped,
                          .in_phase = member.still,
                          .step = process.step,
                          .waited = waited,
@@ -83,15 +84,12 @@ void AwaitedJudge::JudgeRole(Members& members, const Settings& settings) {
 }
 
 std::string SentenceOf(const AwaitedJudge::Verdict& verdict) {
-  const bool is_stopped = verdict.phase == kStoppedPhase;
-  const uint32_t pid = verdict.rank.second.pid;
-  std::string text = RankName(verdict.identity) + " hangs";
-  text += is_stopped ? ": stopped by a signal in sync" : " " + InPhase(verdict.phase);
+  std::string text = RankName(verdict.identity) + " hangs" + (verdict.is_stopped ? ": stopped by a signal " : " ") +
+                     InPhase(verdict.phase == kStoppedPhase ? kSyncPhase : verdict.phase);
   if (verdict.step) text += " since step " + StepText(*verdict.step);
-  text += ", " + SecondsText(verdict.in_phase) + "; " + OthersWait(verdict.waiting) + " in sync";
+  text += ", " + DurationText(verdict.in_phase) + "; " + OthersWait(verdict.waiting) + " in sync";
   if (verdict.steps) text += " of step " + StepText(*verdict.steps);
-  const std::string go_on = "the sender of the signal; kill -CONT " + std::to_string(pid) + " lets it go on.";
-  return text + kLookAt + (is_stopped ? go_on : LookAtStacks(pid));
+  return text + kLookAt + LookAtHang(verdict.rank.second.pid, verdict.is_stopped);
 }
 
 }  // namespace persia::agent

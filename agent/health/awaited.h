@@ -48,6 +48,7 @@ class AwaitedJudge {
     RankProcessKey rank;
     Identity identity;
     std::string phase;            // "stopped" if it is in `sync` and a signal has stopped it
+    bool is_stopped = false;      // by a signal, in whichever phase
     Milliseconds in_phase{0};     // how long the rank has been there, in this step
     std::optional<double> step;   // in which it is
     Milliseconds waited{0};       // for how long the others have been in `sync`

@@ -154,6 +154,14 @@ std::string AfterException(const ProcessEnd& end) {
          ExceptionText(*end.exception);
 }
 
+// The rank that the others waited for in the hang.
+std::string AwaitedIn(const Process& ended) {
+  const std::string& awaited = ended.end->awaited;
+  if (awaited.empty()) return "the rank that the others waited for";
+  return awaited == ProcessName(WorkerKeyOf(ended)) ? "why the others waited for it"
+                                                    : awaited + ", which the others waited for";
+}
+
 bool WasEndedFromOutside(DeathCause cause) { return cause == DeathCause::kKilled || cause == DeathCause::kLauncher; }
 
 }  // namespace
@@ -227,8 +235,8 @@ Death DeathOf(const Process& ended) {
     death.what += AfterException(end);
   } else {
     return {DeathCause::kHang,
-            "it hung for " + SecondsText(*end.hung_for) + ", then " + death.what + " ended it" + AfterException(end),
-            end.about.stacks.empty() ? "the phase in which it hung, and the rank that the others waited for."
+            "it hung for " + DurationText(*end.hung_for) + ", then " + death.what + " ended it" + AfterException(end),
+            end.about.stacks.empty() ? "the phase in which it hung, and " + AwaitedIn(ended) + "."
                                      : "the stacks of its threads, below."};
   }
   return death;

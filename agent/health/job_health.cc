@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "health/phrases.h"
 #include "model/agent_event.h"
 #include "model/exit_reason.h"
 
@@ -16,10 +15,6 @@ using std::chrono::seconds;
 // A worker that restarts this often in this time is a problem of its own.
 constexpr size_t kManyRestarts = 3;
 constexpr std::chrono::minutes kRestartWindow(15);
-
-constexpr char kLookAtRanks[] =
-    ". Look at: the stacks of the ranks: py-spy dump --pid PID; with PERSIA_METRICS_STACKS=1 in their environment, they are "
-    "events.";
 
 // Of a process that lives.
 WorkerState StateOf(const Process& process) {
@@ -59,10 +54,13 @@ void JobHealth::Look(std::span<Process> processes, const Moment& moment) {
   report->exit_code = moment.exit_code;
   report->deaths = deaths_;
   for (const Process& process : processes) LookAt(process, moment, *report);
+  const std::string found = looks_ == 1 ? WhichRunAlready(processes) : "";
+  if (!found.empty()) LogInfo("worker.found", found);
   std::erase_if(known_, [&](const auto& known) { return known.second.look != looks_; });
   SumUp(processes, moment, *report);
   Remember(processes, *report);
   report->since = looks_ > 1 && report->state == report_->state ? report_->since : now_;
+  if (report->state == JobState::kHung) report->since = job_hangs_since_;
   report_ = std::move(report);
 }
 
@@ -108,15 +106,16 @@ void JobHealth::LookAt(const Process& process, const Moment& moment, HealthRepor
   if (dead != nullptr && dead->end->at != TimePoint()) known.ended_at = dead->end->at;
   if (state == WorkerState::kHung && known.shown.state != WorkerState::kHung) {
     Report(LogLevel::kWarning, process, "worker_hung",
-           who + " hangs: none of its metrics has changed for " + SecondsText(process.unchanged) +
+           who + " hangs: none of its metrics has changed for " + DurationText(process.unchanged) +
                ", while others of its job go on" + (process.phase.empty() ? "" : "; it has been " + PhaseText(process)) +
-               kLookAt + LookAtStacks(process.id.pid),
-           "unchanged for " + SecondsText(process.unchanged));
+               LookAtHangOf(process, moment.is_stopped),
+           "unchanged for " + DurationText(process.unchanged));
   } else if (process.alive && state != WorkerState::kHung && known.shown.state == WorkerState::kHung && !is_other) {
     Report(LogLevel::kInfo, process, "worker_recovered",
            who + (process.unchanged.count() > 0 ? " does not count as hung any more" : " goes on"));
   }
-  if (state != known.shown.state && !is_other) known.shown.since = now_;
+  if (state != known.shown.state && !is_other)
+    known.shown.since = state == WorkerState::kHung ? now_ - process.unchanged : now_;
   if (known.ended_at) known.shown.since = *known.ended_at;
   known.shown.state = state;
   report.workers[key] = known.shown;
@@ -126,7 +125,11 @@ void JobHealth::LookAt(const Process& process, const Moment& moment, HealthRepor
 // that ended before it was known is reported first.
 void JobHealth::ReportEnds(std::span<const Process> processes, const Moment& moment) {
   std::vector<Process> ends(moment.ends.begin(), moment.ends.end());
-  for (Process& ended : ends) ended.end->hung_for = HungFor(ended);
+  for (Process& ended : ends) {
+    ended.end->hung_for = HungFor(ended);
+    if (const auto awaited = awaited_.find(LabelValueOf(ended.identity, "role")); awaited != awaited_.end())
+      ended.end->awaited = awaited->second;
+  }
   const DeathRecorder::Moment now{
       .exit_of = moment.exit_of, .is_last = moment.exit_code.has_value(), .interruption = moment.interruption};
   for (const Process& ended : recorder_.Look(std::move(ends), now)) {
@@ -167,7 +170,7 @@ std::optional<seconds> JobHealth::HungFor(const Process& ended) const {
   const bool hung = found->second.shown.state == WorkerState::kHung;
   if (!hung && !job_hangs_) return std::nullopt;
   const TimePoint since = hung ? found->second.shown.since : job_hangs_since_;
-  return std::chrono::duration_cast<seconds>(now_ - since + judge_.hang_after());
+  return std::chrono::duration_cast<seconds>(now_ - since);
 }
 
 const Process* JobHealth::KnownDeathOf(const Process& process) const {
@@ -208,17 +211,36 @@ JobEvent& JobHealth::Report(LogLevel level, const Process& process, const char* 
   return event;
 }
 
-void JobHealth::SumUp(std::span<const Process> processes, const Moment& moment, HealthReport& report) {
-  const std::string awaited = judge_.job_hangs() ? WhomOthersAwait(processes) : "";
-  const std::string unchanged =
-      "no metric of any process has changed for " + SecondsText(judge_.job_unchanged().value_or(judge_.hang_after()));
-  if (judge_.job_hangs() != job_hangs_) {
-    job_hangs_ = judge_.job_hangs();
-    job_hangs_since_ = now_;
-    const std::string hang = "the job hangs: " + unchanged + (awaited.empty() ? "" : "; " + awaited);
-    events_.push_back(job_hangs_ ? LoggedAgentEvent(LogLevel::kWarning, "job_hung", hang + kLookAtRanks, now_)
-                                 : LoggedAgentEvent(LogLevel::kInfo, "job_recovered", "the job goes on", now_));
+// None: the job does not hang.
+std::optional<HealthReport::Reason> JobHealth::HangOfJob(std::span<const Process> processes, const Moment& moment) {
+  awaited_.clear();
+  if (!judge_.job_hangs()) {
+    // Ranks that have ended do not go on.
+    const auto goes_on = [&](const Process& process) {
+      return process.alive && IsRankPlace(WorkerKeyOf(process)) && process.unchanged < judge_.hang_after();
+    };
+    const bool ends = moment.exit_code || moment.interruption;
+    if (std::exchange(job_hangs_, false) && !ends && std::ranges::any_of(processes, goes_on))
+      events_.push_back(LoggedAgentEvent(LogLevel::kInfo, "job_recovered", "the job goes on", now_));
+    return std::nullopt;
   }
+  const AwaitedRanks awaited = WhomOthersAwait(processes);
+  for (const auto* ranks : {&awaited.dead, &awaited.living})
+    for (const Process* rank : *ranks)
+      awaited_.try_emplace(LabelValueOf(rank->identity, "role"), ProcessName(WorkerKeyOf(*rank)));
+  const std::string unchanged =
+      "no metric of any process has changed for " + DurationText(judge_.job_unchanged().value_or(judge_.hang_after()));
+  const std::string look_at = LookAtHangOfJob(processes, awaited, moment.is_stopped);
+  if (!std::exchange(job_hangs_, true)) {
+    job_hangs_since_ = now_ - judge_.job_unchanged().value_or(judge_.hang_after());
+    const std::string hang = "the job hangs: " + unchanged + (awaited.empty() ? "" : "; " + SentenceOf(awaited));
+    events_.push_back(LoggedAgentEvent(LogLevel::kWarning, "job_hung", hang + look_at, now_));
+  }
+  return HealthReport::Reason{"job_hung", (awaited.empty() ? unchanged : SentenceOf(awaited)) + look_at, {}, job_hangs_since_};
+}
+
+void JobHealth::SumUp(std::span<const Process> processes, const Moment& moment, HealthReport& report) {
+  const std::optional<HealthReport::Reason> job_hang = HangOfJob(processes, moment);
   const std::string signal = SignalOf(moment);
   const bool failed = moment.exit_code.value_or(0) != 0 && signal.empty();
   if (moment.exit_code && !std::exchange(command_ended_, true)) ReportCommand(*moment.exit_code, signal);
@@ -234,7 +256,8 @@ void JobHealth::SumUp(std::span<const Process> processes, const Moment& moment, 
       died.push_back({"died", ProcessName(key) + " died: " + EndTextOf(process), key, worker.since});
     if (worker.state == WorkerState::kHung) {
       const std::string phase = process.phase.empty() ? "" : ", " + PhaseText(process);
-      hung.push_back({"hung", ProcessName(key) + " hangs" + phase + kLookAt + LookAtStacks(process.id.pid), key, worker.since});
+      hung.push_back(
+          {"hung", ProcessName(key) + " hangs" + phase + LookAtHangOf(process, moment.is_stopped), key, worker.since});
     }
     const auto& restarts = known_.at(key).restarts;
     if (restarts.size() == kManyRestarts && moment.steady - restarts.front() < kRestartWindow)
@@ -248,9 +271,10 @@ void JobHealth::SumUp(std::span<const Process> processes, const Moment& moment, 
     End(processes, moment.exit_code ? std::optional(failed) : std::nullopt, report);
     return;
   }
-  if (job_hangs_)
-    report.reasons.push_back({"job_hung", (awaited.empty() ? unchanged : awaited) + kLookAtRanks, {}, job_hangs_since_});
-  for (auto* some : {&died, &hung, &restarting}) std::ranges::move(*some, std::back_inserter(report.reasons));
+  // The others of a rank that died hang because of that.
+  std::ranges::move(died, std::back_inserter(report.reasons));
+  if (job_hang) report.reasons.push_back(*job_hang);
+  for (auto* some : {&hung, &restarting}) std::ranges::move(*some, std::back_inserter(report.reasons));
   if (report.reasons.size() > HealthReport::kMaxReasons) report.reasons.resize(HealthReport::kMaxReasons);
   if (processes.empty()) {
     report.state = JobState::kWaiting;

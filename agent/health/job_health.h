@@ -6,9 +6,9 @@
 //   std::vector<JobEvent> events = health.TakeEvents();
 //
 // Each change is an event of type "persia.agent" and a line in the log: start, exit, death, hang, recovery and restart of a
-// process; hang and recovery of the job; the end of the command. Processes that run when the agent starts are not reported as
-// started. Ends are reported from Moment::ends, each once, and not from the list of processes. A job that failed or finished
-// stays so until a process starts. What an agent that starts again must know is kept:
+// process; hang and recovery of the job; the end of the command. The ranks that run when the agent starts are one line in the
+// log, and no event. Ends are reported from Moment::ends, each once, and not from the list of processes. A job that failed or
+// finished stays so until a process starts. What an agent that starts again must know is kept:
 //
 //   health.Restore(former.memory(), now);                      // before the first Look
 //
@@ -32,6 +32,7 @@
 #include "health/hang_judge.h"
 #include "health/health_memory.h"
 #include "health/health_report.h"
+#include "health/phrases.h"
 #include "model/interruption.h"
 #include "model/job_event.h"
 #include "model/process.h"
@@ -59,6 +60,8 @@ class JobHealth {
     std::span<const Process> ends = {};
     // How such a process ended, asked one Look after an end without a reason; null: no reason can become known later.
     std::function<std::string(const Process&)> exit_of = {};
+    // Asked of processes that hang.
+    StopCheck is_stopped = {};
   };
 
   // Adds to each what the HangJudge has found.
@@ -100,6 +103,7 @@ class JobHealth {
                    const std::string& reason = "");
   // `signal`: that asked the job to end; empty: none did.
   void ReportCommand(int exit_code, const std::string& signal);
+  [[nodiscard]] std::optional<HealthReport::Reason> HangOfJob(std::span<const Process> processes, const Moment& moment);
   void SumUp(std::span<const Process> processes, const Moment& moment, HealthReport& report);
   // `command_failed`: none: no command was run.
   void End(std::span<const Process> processes, std::optional<bool> command_failed, HealthReport& report);
@@ -115,7 +119,8 @@ class JobHealth {
   uint64_t looks_ = 0;
   TimePoint now_;
   bool job_hangs_ = false;
-  TimePoint job_hangs_since_;
+  TimePoint job_hangs_since_;                   // when a metric had changed last
+  std::map<std::string, std::string> awaited_;  // by role, the rank that the others wait for in a hang of the job
   bool command_ended_ = false;
   bool interruption_is_told_ = false;
   HealthMemory memory_;

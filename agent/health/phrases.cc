@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -13,6 +14,21 @@
 #include "model/exit_reason.h"
 
 namespace persia::agent {
+namespace {
+
+std::string StacksCommand(uint32_t pid) {
+  const std::string number = std::to_string(pid);
+  return "py-spy dump --pid " + number + " (Python) or gdb -p " + number + ".";
+}
+
+std::vector<const Process*> LivingRanks(std::span<const Process> processes) {
+  std::vector<const Process*> ranks;
+  for (const Process& process : processes)
+    if (process.alive && IsRankPlace(WorkerKeyOf(process))) ranks.push_back(&process);
+  return ranks;
+}
+
+}  // namespace
 
 std::string RankName(const Identity& identity) {
   return ProcessName({LabelValueOf(identity, "role"), LabelValueOf(identity, "instance"), "0"});
@@ -27,13 +43,16 @@ std::string InPhase(std::string_view phase) { return phase == "other" ? "outside
 
 std::string PhaseText(const Process& process) {
   const std::string step = process.step ? ", in step " + StepText(*process.step) : "";
-  return InPhase(process.phase) + " for " + SecondsText(process.in_phase) + step;
+  return InPhase(process.phase) + " for " + DurationText(process.in_phase) + step;
 }
 
 std::string StepText(double step) { return std::to_string(static_cast<int64_t>(step)); }
 
-std::string SecondsText(std::chrono::milliseconds duration) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(duration).count()) + " s";
+std::string DurationText(std::chrono::duration<double> duration) {
+  const double seconds = duration.count();
+  constexpr double kRoundedToASecond = 0.9995;
+  const bool is_short = seconds > 0 && seconds < kRoundedToASecond;
+  return is_short ? NumberText(1000 * seconds) + " ms" : NumberText(seconds) + " s";
 }
 
 std::string NumberText(double number) {
@@ -63,34 +82,78 @@ std::string AttemptText(const RunAttempt& attempt) {
 
 std::string OthersWait(size_t count) { return count == 1 ? "1 other waits" : std::to_string(count) + " others wait"; }
 
-std::string LookAtStacks(uint32_t pid) {
-  return "its stacks: py-spy dump --pid " + std::to_string(pid) +
-         "; with PERSIA_METRICS_STACKS=1 in its environment, they are an event.";
+std::string LookAtHang(uint32_t pid, bool is_stopped) {
+  return is_stopped ? "the sender of the signal; kill -CONT " + std::to_string(pid) + " lets it go on."
+                    : "its stacks: " + StacksCommand(pid);
 }
 
-std::string WhomOthersAwait(std::span<const Process> processes, const std::optional<std::string>& role) {
-  std::vector<const Process*> awaited;
+AwaitedRanks WhomOthersAwait(std::span<const Process> processes, const std::optional<std::string>& role) {
+  AwaitedRanks found;
   std::set<std::string> roles;  // that wait
-  size_t waiting = 0;
   for (const Process& process : processes) {
-    if (!process.alive || process.phase.empty()) continue;
-    if (role && LabelValueOf(process.identity, "role") != *role) continue;
-    if (process.phase == kSyncPhase) {
-      ++waiting;
-      roles.insert(LabelValueOf(process.identity, "role"));
-    } else {
-      awaited.push_back(&process);
+    const std::string own_role = LabelValueOf(process.identity, "role");
+    if (role && own_role != *role) continue;
+    if (process.alive && process.phase == kSyncPhase) {
+      ++found.waiting;
+      roles.insert(own_role);
+    } else if (process.alive && !process.phase.empty()) {
+      found.living.push_back(&process);
+    } else if (process.died && IsRankPlace(WorkerKeyOf(process))) {
+      found.dead.push_back(&process);
     }
   }
-  std::erase_if(awaited, [&](const Process* process) { return !roles.contains(LabelValueOf(process->identity, "role")); });
-  if (waiting == 0 || awaited.empty()) return "";
+  const auto is_of_other = [&](const Process* process) { return !roles.contains(LabelValueOf(process->identity, "role")); };
+  std::erase_if(found.dead, is_of_other);
+  std::erase_if(found.living, is_of_other);
+  std::ranges::stable_sort(found.living, std::greater(), [](const Process* process) { return process->in_phase; });
+  return found;
+}
+
+std::string SentenceOf(const AwaitedRanks& awaited) {
+  if (awaited.empty()) return "";
   constexpr size_t kMost = 3;
-  std::ranges::stable_sort(awaited, std::greater(), [](const Process* process) { return process->in_phase; });
   std::string text;
-  for (size_t i = 0; i < std::min(awaited.size(), kMost); ++i)
-    text += ProcessName(WorkerKeyOf(*awaited[i])) + " has been " + PhaseText(*awaited[i]) + "; ";
-  if (awaited.size() > kMost) text += std::to_string(awaited.size() - kMost) + " more are not in sync; ";
-  return text + (waiting == 1 ? "1 waits" : std::to_string(waiting) + " wait") + " in sync";
+  const auto append = [&](const std::vector<const Process*>& ranks, const std::string& of_more) {
+    for (size_t i = 0; i < std::min(ranks.size(), kMost); ++i)
+      text += ProcessName(WorkerKeyOf(*ranks[i])) + (ranks[i]->alive ? " has been " + PhaseText(*ranks[i]) : " died") + "; ";
+    if (ranks.size() > kMost) text += std::to_string(ranks.size() - kMost) + of_more + "; ";
+  };
+  append(awaited.dead, " more died");
+  append(awaited.living, " more are not in sync");
+  if (awaited.living.empty())
+    return text + OthersWait(awaited.waiting) + " in sync for " + (awaited.dead.size() == 1 ? "it" : "them");
+  return text + (awaited.waiting == 1 ? "1 waits" : std::to_string(awaited.waiting) + " wait") + " in sync";
+}
+
+std::string LookAtHangOf(const Process& process, const StopCheck& is_stopped) {
+  const bool stopped = is_stopped && is_stopped(process);
+  return (stopped ? "; it is stopped by a signal" : "") + std::string(kLookAt) + LookAtHang(process.id.pid, stopped);
+}
+
+std::string LookAtHangOfJob(std::span<const Process> processes, const AwaitedRanks& awaited, const StopCheck& is_stopped) {
+  const std::vector<const Process*> ranks = awaited.empty() ? LivingRanks(processes) : awaited.living;
+  if (ranks.empty()) return "";
+  const auto stopped = std::ranges::find_if(ranks, [&](const Process* rank) { return is_stopped && is_stopped(*rank); });
+  const Process& named = stopped == ranks.end() ? *ranks.front() : **stopped;
+  const std::string name = ProcessName(WorkerKeyOf(named));
+  if (stopped != ranks.end()) return kLookAt + name + ", which is stopped: " + LookAtHang(named.id.pid, true);
+  return kLookAt + std::string(awaited.empty() ? "the stacks of each rank, for " : "the stacks of ") + name + ": " +
+         StacksCommand(named.id.pid);
+}
+
+std::string WhichRunAlready(std::span<const Process> processes) {
+  constexpr size_t kNamed = 2;
+  const std::vector<const Process*> living = LivingRanks(processes);
+  std::map<std::string, std::vector<std::string>> roles;
+  for (const Process* rank : living)
+    roles[LabelValueOf(rank->identity, "role")].push_back(LabelValueOf(rank->identity, "instance"));
+  std::string text;
+  for (const auto& [role, ranks] : roles) {
+    text += (text.empty() ? "" : "; ") + role + " " + ranks[0];
+    if (ranks.size() > 1) text += (ranks.size() == kNamed ? " and " : ", ") + ranks[1];
+    if (ranks.size() > kNamed) text += " and " + std::to_string(ranks.size() - kNamed) + " more";
+  }
+  return text + (living.empty() ? "" : living.size() == 1 ? " runs already" : " run already");
 }
 
 }  // namespace persia::agent

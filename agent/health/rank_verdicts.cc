@@ -9,10 +9,21 @@
 namespace persia::agent {
 namespace {
 
-// "0.12 s longer in data than the others in each step of 0.5 s"
+using Seconds = std::chrono::duration<double>;
+
+// "120 ms longer in data than the others in each step of 500 ms"
 std::string LongerText(const StragglerJudge::Verdict& verdict) {
-  return NumberText(verdict.seconds_per_step) + " s longer " + InPhase(verdict.phase) + " than the others in each step of " +
-         NumberText(verdict.step_seconds) + " s";
+  return DurationText(Seconds(verdict.seconds_per_step)) + " longer " + InPhase(verdict.phase) +
+         " than the others in each step of " + DurationText(Seconds(verdict.step_seconds));
+}
+
+// Whether the rank lives, and another one that may wait for it.
+bool HasOthers(std::span<const Process> processes, const Identity& identity) {
+  const auto is_of_role = [&](const Process& process) {
+    return IsRank(process) && LabelValueOf(process.identity, "role") == LabelValueOf(identity, "role");
+  };
+  const auto is_it = [&](const Process& process) { return is_of_role(process) && process.identity == identity; };
+  return std::ranges::any_of(processes, is_it) && std::ranges::count_if(processes, is_of_role) > 1;
 }
 
 }  // namespace
@@ -23,7 +34,7 @@ std::string SentenceOf(const StragglerJudge::Verdict& verdict) {
 
 std::string SentenceOf(const RankReport::Slowest& slowest) {
   const StragglerJudge::Verdict& verdict = slowest.verdict;
-  return RankName(verdict.identity) + " was the slowest rank: for " + SecondsText(slowest.time) + ", it was " +
+  return RankName(verdict.identity) + " was the slowest rank: for " + DurationText(slowest.time) + ", it was " +
          LongerText(verdict);
 }
 
@@ -49,15 +60,15 @@ void RankVerdicts::Look(std::span<const Process> processes, const Moment& moment
     const bool is_stopped = waits && moment.is_stopped && moment.is_stopped(process);
     report->present.push_back({process.identity, is_stopped ? std::string(kStoppedPhase) : process.phase, still});
   }
-  LookForStragglers(*report);
-  LookForHangs(*report);
+  LookForStragglers(processes, *report);
+  LookForHangs(processes, *report);
   LookForStandstills(processes, moment, *report);
   CountStragglers(moment, *report);
   report_ = std::move(report);
 }
 
 // While ranks hang they take no steps, so a straggler stays one.
-void RankVerdicts::LookForStragglers(RankReport& report) {
+void RankVerdicts::LookForStragglers(std::span<const Process> processes, RankReport& report) {
   const auto find = [](const std::vector<RankReport::Straggler>& in, const StragglerJudge::Verdict& like) {
     return std::ranges::find_if(in, [&](const RankReport::Straggler& one) { return one.verdict.identity == like.identity; });
   };
@@ -68,13 +79,13 @@ void RankVerdicts::LookForStragglers(RankReport& report) {
     if (is_new) Report(LogLevel::kWarning, "straggler_found", verdict.identity, verdict.phase, SentenceOf(verdict));
   }
   for (const auto& [verdict, since] : report_->stragglers) {
-    if (find(report.stragglers, verdict) != report.stragglers.end()) continue;
+    if (find(report.stragglers, verdict) != report.stragglers.end() || !HasOthers(processes, verdict.identity)) continue;
     Report(LogLevel::kInfo, "straggler_gone", verdict.identity, verdict.phase,
            RankName(verdict.identity) + ": the others do not wait for it any more");
   }
 }
 
-void RankVerdicts::LookForHangs(RankReport& report) {
+void RankVerdicts::LookForHangs(std::span<const Process> processes, RankReport& report) {
   const auto find = [](const std::vector<RankReport::Awaited>& in, const AwaitedJudge::Verdict& like) {
     return std::ranges::find_if(in, [&](const RankReport::Awaited& one) { return one.verdict.rank == like.rank; });
   };
@@ -85,10 +96,10 @@ void RankVerdicts::LookForHangs(RankReport& report) {
     if (is_new) Report(LogLevel::kWarning, "rank_awaited", verdict.identity, verdict.phase, SentenceOf(verdict));
   }
   for (const auto& [verdict, since] : report_->awaited) {
-    if (find(report.awaited, verdict) != report.awaited.end()) continue;
+    if (find(report.awaited, verdict) != report.awaited.end() || !HasOthers(processes, verdict.identity)) continue;
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now_ - since);
     Report(LogLevel::kInfo, "rank_caught_up", verdict.identity, verdict.phase,
-           RankName(verdict.identity) + ": the others do not wait for it any more, after " + SecondsText(waited));
+           RankName(verdict.identity) + ": the others do not wait for it any more, after " + DurationText(waited));
   }
 }
 
@@ -101,7 +112,7 @@ void RankVerdicts::LookForStandstills(std::span<const Process> processes, const 
     for (const RankReport::Present& rank : report.present)
       if (LabelValueOf(rank.identity, "role") == role) phases.insert(rank.phase);
     phases.erase(std::string(kStoppedPhase));
-    std::string where = WhomOthersAwait(processes, role);
+    std::string where = SentenceOf(WhomOthersAwait(processes, role));
     if (where.empty() && phases.size() == 1) where = "each rank is " + InPhase(*phases.begin());
     report.standstills.push_back({role, unmoved, std::move(where)});
   }

@@ -7,8 +7,9 @@
 //   std::vector<JobEvent> events = verdicts.TakeEvents();
 //
 // straggler.h, awaited.h and standstill.h decide. The begin and the end of each verdict are an event of type "persia.agent" and
-// a line in the log: straggler_found and straggler_gone, rank_awaited and rank_caught_up. Thread safety: none; used by the
-// collector thread alone. A report does not change.
+// a line in the log: straggler_found and straggler_gone, rank_awaited and rank_caught_up. If a verdict ends because the rank,
+// or each one that may wait for it, has ended, nothing is said: their ends are reported (job_health.h). Thread safety: none;
+// used by the collector thread alone. A report does not change.
 #pragma once
 
 #include <chrono>
@@ -80,10 +81,10 @@ struct RankReport {
   [[nodiscard]] bool StandsStill(const std::string& role) const;
 };
 
-// "trainer rep_3: 0.12 s longer in data than the others in each step of 0.5 s; 3 others wait for it in sync"
+// "trainer rep_3: 120 ms longer in data than the others in each step of 500 ms; 3 others wait for it in sync"
 [[nodiscard]] std::string SentenceOf(const StragglerJudge::Verdict& verdict);
 
-// "trainer rep_3 was the slowest rank: for 245 s, it was 0.12 s longer in data than the others in each step of 0.5 s"
+// "trainer rep_3 was the slowest rank: for 245 s, it was 120 ms longer in data than the others in each step of 500 ms"
 [[nodiscard]] std::string SentenceOf(const RankReport::Slowest& slowest);
 
 class RankVerdicts {
@@ -107,8 +108,8 @@ class RankVerdicts {
   [[nodiscard]] std::vector<JobEvent> TakeEvents() { return std::exchange(events_, {}); }
 
  private:
-  void LookForStragglers(RankReport& report);
-  void LookForHangs(RankReport& report);
+  void LookForStragglers(std::span<const Process> processes, RankReport& report);
+  void LookForHangs(std::span<const Process> processes, RankReport& report);
   void LookForStandstills(std::span<const Process> processes, const Moment& moment, RankReport& report);
   void CountStragglers(const Moment& moment, RankReport& report);
   void Report(LogLevel level, const char* name, const Identity& identity, const std::string& phase, const std::string& text);

@@ -100,6 +100,7 @@ struct ProcessEnd {
   // Its last event, or the last start or stop of its clocks, if that was after the collection before. It is not saved.
   std::optional<TimePoint> last_sign = {};
   std::optional<std::chrono::seconds> hung_for = {};  // it, or its job, hung until then; none: it did not
+  std::string awaited = {};  // the rank that the others waited for in that hang; empty: not known. It is not saved
   std::optional<UncaughtException> exception = {};
   std::vector<std::string> last_events = {};  // "checkpoint.saved {...}", the oldest first
   Circumstances about = {};

@@ -40,7 +40,7 @@ std::vector<Reason> ReasonsOfRunningJob(const AgentStatus& status) {
     if (!is_told) reasons.push_back(reason);
   }
   std::ranges::move(hangs, std::back_inserter(reasons));
-  constexpr std::array<std::string_view, 4> kOrder{"job_hung", "died", "hung", "restarting"};
+  constexpr std::array<std::string_view, 4> kOrder{"died", "job_hung", "hung", "restarting"};
   std::ranges::stable_sort(reasons, {}, [&](const Reason& reason) { return std::ranges::find(kOrder, reason.kind); });
   return reasons;
 }
@@ -54,7 +54,7 @@ std::vector<Reason> SlowRanks(const AgentStatus& status) {
     const auto health = status.health->workers.find(rank);
     if (health != status.health->workers.end() && health->second.state == WorkerState::kHung) continue;
     slow.push_back(
-        {"slow", ProcessName(rank) + " has made no step for " + SecondsText(unmoved) + ", while others go on", rank, since});
+        {"slow", ProcessName(rank) + " has made no step for " + DurationText(unmoved) + ", while others go on", rank, since});
   }
   slow.resize(std::min(slow.size(), HealthReport::kMaxReasons));
   for (const auto& [verdict, since] : status.ranks->stragglers) {
@@ -91,7 +91,7 @@ std::string StandstillOf(const AgentStatus& status, const std::vector<Reason>& r
   const RankReport::Standstill& longest = *std::ranges::max_element(ranks.standstills, {}, &RankReport::Standstill::unmoved);
   std::string text = ranks.numbers_steps ? "no step" : "no change of a metric";
   if (!ranks.job_stands) text += " of any " + longest.role;
-  text += " for " + SecondsText(longest.unmoved);
+  text += " for " + DurationText(longest.unmoved);
   return longest.where.empty() ? text : text + "; " + longest.where;
 }
 

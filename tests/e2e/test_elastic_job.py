@@ -243,7 +243,7 @@ def test_the_demo_shows_a_death_and_a_hang(tmp_path, started):
         return found
 
     page = wait_until(lambda: told(r"(http://\S+)/   the agent"), "the page's address")[1]
-    hung = wait_until(lambda: told(r"the agent's page says: Degraded, (trainer rep_\d hangs), (?:in|outside of) [\w ]+ for \d+ s, in step \d+\."), "the hang", 90)[1]
+    hung = wait_until(lambda: told(r"the agent's page says: Degraded, (trainer rep_\d hangs), (?:in|outside of) [\w ]+ for [\d.]+ s, in step \d+; it is stopped by a signal\."), "the hang", 90)[1]
     health = json.loads(fetch(f"{page}/api/v1/status")[1])["health"]
     assert health["state"] == "degraded" and any(reason["text"].startswith(f"{hung}, ") for reason in health["reasons"])
     events = json.loads(fetch(f"{page}/api/v1/events?type=persia.agent")[1])["events"]

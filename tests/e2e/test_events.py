@@ -116,8 +116,8 @@ def test_the_agent_reports_what_happens_to_workers(job, tmp_path):
     worker.signal(signal.SIGSTOP)
     wait_until(lambda: seen()[-1] == "worker_hung" and health()["state"] == "degraded", "the hang")
     (reason,) = health()["reasons"]
-    assert (reason["kind"], reason["instance"], reason["headline"]) == ("hung", "rep_0", "trainer rep_0 hangs")
-    assert reason["text"].startswith(f"trainer rep_0 hangs. Look at: its stacks: py-spy dump --pid {worker.pid};")
+    assert (reason["kind"], reason["instance"], reason["headline"]) == ("hung", "rep_0", "trainer rep_0 hangs; it is stopped by a signal")
+    assert reason["text"].endswith(f" signal. Look at: the sender of the signal; kill -CONT {worker.pid} lets it go on.")
     wait_until(lambda: agent.metrics().one("persia_process_hung", instance="rep_0", process="0") == 1, "the metric")
     worker.signal(signal.SIGCONT)
     wait_until(lambda: seen()[-1] == "worker_recovered" and health()["state"] == "running", "the recovery")

@@ -59,7 +59,7 @@ def test_the_page_says_at_once_who_hangs_and_who_died(job, browse):
     assert browser.text("#workers-body tr:first-child .badge") == "hung"
     assert browser.text("#tile-workers .detail").startswith("1 hung")
     browser.wait_for("return document.querySelector('#health-state').textContent === 'Degraded'", "the banner")
-    assert browser.text("#health-worst .reason") == "trainer rep_2 hangs"
+    assert browser.text("#health-worst .reason") == "trainer rep_2 hangs; it is stopped by a signal"
     assert browser.run("return document.title").startswith("! 1 hung – ")
     icon = browser.run("return document.querySelector('link[rel=icon]').href")
 

@@ -50,7 +50,7 @@ def test_the_page_says_who_waits_for_whom(job, browse):
     def says(pattern):
         return any(re.fullmatch(pattern, text) for text in browser.run(VERDICTS))
 
-    straggler = r"trainer rep_1: [\d.]+ s longer in data than the others in each step of [\d.]+ s; 2 others wait for it in sync"
+    straggler = r"trainer rep_1: [\d.]+ m?s longer in data than the others in each step of [\d.]+ m?s; 2 others wait for it in sync"
     wait_until(lambda: says(straggler), "the straggler")
 
     def waits_least():
@@ -73,7 +73,7 @@ def test_the_page_says_who_waits_for_whom(job, browse):
     assert not browser.run("return document.querySelector('#waits').open")
 
     os.kill(pid, signal.SIGSTOP)
-    hang = r"trainer rep_2 hangs( in data| in forward| outside of its phases|: stopped by a signal in sync) since step \d+, \d+ s; 2 others wait in sync"
+    hang = r"trainer rep_2 hangs: stopped by a signal (in data|in forward|in sync|outside of its phases) since step \d+, \d+ s; 2 others wait in sync"
     wait_until(lambda: says(hang), "the hang")
     assert browser.text("#health-more").startswith("Look at: ")
     assert not browser.run("return document.querySelector('#waits').checkVisibility()"), "the steps of before the hang"

@@ -136,6 +136,15 @@ TEST_F(AwaitedTest, OfRanksThatAllWaitTheStoppedOneIsNamed) {
   EXPECT_THAT(Look(), SizeIs(1)) << "another one trains on";
 }
 
+TEST_F(AwaitedTest, ASignalMayHaveStoppedARankInAnyPhase) {
+  Set(0, "sync", seconds(70));
+  Set(1, "optimizer", seconds(70));
+  stopped_ = {101};
+  EXPECT_THAT(Look(),
+              ElementsAre("trainer rep_1 hangs: stopped by a signal in optimizer since step 812, 70 s; 1 other waits in sync"));
+  EXPECT_EQ(judge_.verdicts()[0].phase, "optimizer");
+}
+
 TEST_F(AwaitedTest, OfRanksThatAllWaitTheOneInAnotherStepIsNamed) {
   for (const uint32_t rank : {0, 1, 2}) Set(rank, "sync", seconds(70));
   Set(3, "sync", seconds(70), 813);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "health/job_health_fixture.h"
@@ -106,6 +107,17 @@ TEST_F(JobHealthTest, ARankThatHungUntilItWasKilledDiedOfTheHang) {
   ASSERT_THAT(*health_.report()->deaths, SizeIs(1));
   EXPECT_EQ(health_.report()->deaths->front().end->death->cause, DeathCause::kHang);
   EXPECT_THAT(health_.report()->deaths->front().end->death->what, StartsWith("it hung for 90 s, then SIGKILL"));
+}
+
+TEST_F(JobHealthTest, ADeathAfterAHangOfTheJobNamesTheRankThatTheOthersAwaited) {
+  StartJob();
+  for (Process& process : processes) process.phase = process.id.pid == 102 ? "data" : "sync";
+  Run(seconds(60));
+  for (const uint32_t rank : {0, 1}) End(rank, "SIGKILL", true);
+  Run(seconds(10));
+  const auto look_at = [&](size_t death) { return health_.report()->deaths->at(death).end->death->look_at; };
+  EXPECT_EQ(look_at(0), "the phase in which it hung, and trainer rep_1, which the others waited for.");
+  EXPECT_EQ(look_at(1), "the phase in which it hung, and why the others waited for it.");
 }
 
 TEST_F(JobHealthTest, ACleanExitIsNoProblem) {

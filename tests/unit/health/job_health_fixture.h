@@ -27,7 +27,8 @@ class JobHealthTest : public ::testing::Test, protected JobWorld {
                              .interruption = interruption_,
                              .any_has_ended = any_has_ended_,
                              .ends = ends,
-                             .exit_of = [this](const Process&) { return told_later_; }});
+                             .exit_of = [this](const Process&) { return told_later_; },
+                             .is_stopped = [this](const Process& process) { return process.id == stopped_; }});
     ends.clear();
   }
   void Run(std::chrono::seconds time, const std::vector<uint32_t>& changing = {}) {
@@ -75,6 +76,7 @@ class JobHealthTest : public ::testing::Test, protected JobWorld {
   std::optional<Interruption> interruption_;
   bool any_has_ended_ = false;
   std::string told_later_;
+  std::optional<ProcessId> stopped_;
 };
 
 }  // namespace persia::agent

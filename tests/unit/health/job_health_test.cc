@@ -56,7 +56,8 @@ TEST_F(JobHealthTest, AHangAndItsEndAreReported) {
   Run(seconds(60), {0, 2});
   EXPECT_EQ(State(), "degraded");
   EXPECT_EQ(StateOf(1), "hung");
-  EXPECT_THAT(Reasons(), ElementsAre(StartsWith("hung: trainer rep_1 hangs. Look at: its stacks: py-spy dump --pid 102;")));
+  EXPECT_THAT(Reasons(),
+              ElementsAre(StartsWith("hung: trainer rep_1 hangs. Look at: its stacks: py-spy dump --pid 102 (Python)")));
   EXPECT_EQ(health_.report()->hang_after, seconds(60));
   Run(seconds(10), {0, 1, 2});
   EXPECT_EQ(State(), "running");
@@ -71,10 +72,43 @@ TEST_F(JobHealthTest, AJobThatStandsStillHangs) {
   EXPECT_EQ(State(), "hung");
   EXPECT_THAT(
       Reasons(),
-      ElementsAre(StartsWith("job_hung: no metric of any process has changed for 60 s. Look at: the stacks of the ranks: ")));
+      ElementsAre(StartsWith("job_hung: no metric of any process has changed for 60 s. Look at: the stacks of each rank, ")));
   Run(seconds(10), {0, 1, 2});
   EXPECT_EQ(State(), "running");
   EXPECT_THAT(Events(), ElementsAre("job_hung", "job_recovered"));
+}
+
+TEST_F(JobHealthTest, AHangBeganWhenAMetricHadChangedLast) {
+  StartJob();
+  const auto changed = Wall();
+  Run(seconds(60));
+  EXPECT_EQ(health_.report()->since, changed);
+  ASSERT_THAT(Reasons(), SizeIs(1));
+  EXPECT_EQ(health_.report()->reasons[0].since, changed);
+}
+
+TEST_F(JobHealthTest, AHangOfAWorkerBeganWhenAMetricOfItHadChangedLast) {
+  StartJob();
+  const auto changed = Wall();
+  Run(seconds(60), {0, 2});
+  ASSERT_THAT(Reasons(), SizeIs(1));
+  EXPECT_EQ(health_.report()->reasons[0].since, changed);
+}
+
+// Nobody goes on that is asked to end, nor does a launcher alone.
+TEST_F(JobHealthTest, AHungJobThatEndsDoesNotGoOn) {
+  StartJob();
+  Start(3, "launcher");
+  Run(seconds(70));
+  for (const uint32_t rank : {0, 1, 2}) End(rank, "exit_0", false);
+  Run(seconds(10), {3});
+  EXPECT_THAT(Events(), ElementsAre("worker_started", "job_hung", "worker_exited", "worker_exited", "worker_exited"));
+  for (const uint32_t rank : {0, 1, 2}) Start(rank);
+  Run(seconds(100), {0, 1, 2, 3});
+  Run(seconds(60));
+  interruption_ = Interruption{.signal = "SIGINT", .at = Wall()};
+  Run(seconds(10), {0, 1, 2});
+  EXPECT_THAT(Events(), ElementsAre("worker_restarted", "worker_restarted", "worker_restarted", "job_hung", "job_interrupted"));
 }
 
 // Ranks that wait in a collective stop together with the one that they wait for.
@@ -106,7 +140,7 @@ TEST_F(JobHealthTest, OfAJobThatStandsStillThePhasesTellWhomTheOthersAwait) {
   Look();
   EXPECT_THAT(
       Reasons(),
-      ElementsAre(StartsWith("job_hung: no metric of any process has changed for 60 s. Look at: the stacks of the ranks: ")))
+      ElementsAre(StartsWith("job_hung: no metric of any process has changed for 60 s. Look at: the stacks of each rank, ")))
       << "each waits";
 }
 

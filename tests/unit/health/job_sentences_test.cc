@@ -22,11 +22,10 @@ namespace {
 using std::chrono::seconds;
 using Texts = std::vector<std::string>;
 
-constexpr char kLookAtRepOne[] =
-    ". Look at: its stacks: py-spy dump --pid 102; with PERSIA_METRICS_STACKS=1 in its environment, they are an event.";
+constexpr char kLookAtRepOne[] = ". Look at: its stacks: py-spy dump --pid 102 (Python) or gdb -p 102.";
 constexpr char kLookAtRanks[] =
-    ". Look at: the stacks of the ranks: py-spy dump --pid PID; with PERSIA_METRICS_STACKS=1 in their environment, they are "
-    "events.";
+    ". Look at: the stacks of each rank, for trainer rep_0: py-spy dump --pid 101 (Python) or gdb -p 101.";
+constexpr char kLookAtAwaited[] = ". Look at: the stacks of trainer rep_1: py-spy dump --pid 102 (Python) or gdb -p 102.";
 
 std::string LookedAt(const std::string& text, const char* look_at) { return text + look_at; }
 
@@ -50,6 +49,7 @@ class RunningJob : public JobHealthTest {
     End(rank, exit, false);
     ends.back().end->at = Wall();
   }
+  void IsStopped(uint32_t rank) { stopped_ = processes[rank].id; }
   void HasNoCommand() { has_command_ = false; }
   [[nodiscard]] Texts Said() const { return log_->Messages(); }
 
@@ -128,9 +128,45 @@ const std::vector<SentencesOfJob>& SentencesOfJobs() {
        {LookedAt(
            "the job hangs: no metric of any process has changed for 60 s; trainer rep_1 has been outside of its phases for "
            "94 s, in step 812; 2 wait in sync",
-           kLookAtRanks)},
+           kLookAtAwaited)},
        {LookedAt("job_hung: trainer rep_1 has been outside of its phases for 94 s, in step 812; 2 wait in sync",
-                 kLookAtRanks)}},
+                 kLookAtAwaited)}},
+      {[](RunningJob& job) {
+         job.Phase(1, "optimizer", 812);
+         job.IsStopped(1);
+         job.Run(seconds(60), {0, 2});
+       },
+       {"trainer rep_1 hangs: none of its metrics has changed for 60 s, while others of its job go on; it has been in "
+        "optimizer for 94 s, in step 812; it is stopped by a signal. Look at: the sender of the signal; kill -CONT 102 lets it "
+        "go on."},
+       {"hung: trainer rep_1 hangs, in optimizer for 94 s, in step 812; it is stopped by a signal. Look at: the sender of the "
+        "signal; kill -CONT 102 lets it go on."}},
+      {[](RunningJob& job) {
+         job.IsStopped(1);
+         job.Run(seconds(60));
+       },
+       {"the job hangs: no metric of any process has changed for 60 s. Look at: trainer rep_1, which is stopped: the sender of "
+        "the signal; kill -CONT 102 lets it go on."},
+       {"job_hung: no metric of any process has changed for 60 s. Look at: trainer rep_1, which is stopped: the sender of the "
+        "signal; kill -CONT 102 lets it go on."}},
+      // The death is the first reason.
+      {[](RunningJob& job) {
+         for (const uint32_t rank : {0, 2}) job.Phase(rank, "sync", 812);
+         job.End(1, "exit_3", true);
+         job.Run(seconds(60));
+       },
+       {"trainer rep_1 died: exit code 3; pid 102. Look at: the log of the process.",
+        "the job hangs: no metric of any process has changed for 60 s; trainer rep_1 died; 2 others wait in sync for it"},
+       {"died: trainer rep_1 died: exit code 3", "job_hung: trainer rep_1 died; 2 others wait in sync for it"}},
+      // Ranks that end do not go on.
+      {[](RunningJob& job) {
+         job.Run(seconds(60));
+         for (const uint32_t rank : {0, 1, 2}) job.End(rank, "exit_0", false);
+         job.Run(seconds(10));
+       },
+       {LookedAt("the job hangs: no metric of any process has changed for 60 s", kLookAtRanks),
+        "trainer rep_0 has ended: exit code 0", "trainer rep_1 has ended: exit code 0", "trainer rep_2 has ended: exit code 0"},
+       {}},
       {[](RunningJob& job) {
          for (int i = 0; i < 3; ++i) {
            job.Replace(1, "exit_0");
@@ -208,20 +244,51 @@ TEST(JobSentences, OfAttempts) {
             "attempt 3 of the run that began at 2027-01-15 08:00:00 UTC");
 }
 
+TEST(JobSentences, ADurationHasItsUnit) {
+  const auto text = [](double seconds) { return DurationText(std::chrono::duration<double>(seconds)); };
+  EXPECT_EQ(text(0), "0 s");
+  EXPECT_EQ(text(0.0096), "9.6 ms");
+  EXPECT_EQ(text(0.12), "120 ms");
+  EXPECT_EQ(text(0.9994), "999 ms");
+  EXPECT_EQ(text(0.9996), "1 s");
+  EXPECT_EQ(text(1.25), "1.2 s");
+  EXPECT_EQ(text(94.4), "94 s");
+}
+
+TEST(JobSentences, TheRanksThatRunAlreadyAreOneLine) {
+  class FoundJob : public JobHealthTest {
+   public:
+    void TestBody() override {}
+    Texts Said(uint32_t trainers, uint32_t servers = 0) {
+      for (uint32_t rank = 0; rank < trainers; ++rank) Start(rank);
+      for (uint32_t rank = 0; rank < servers; ++rank) Start(trainers + rank, "server");
+      Look();
+      Look();
+      EXPECT_EQ(Events(), Texts());
+      return log_->Messages();
+    }
+  };
+  EXPECT_EQ(FoundJob().Said(0), Texts());
+  EXPECT_EQ(FoundJob().Said(1), Texts{"trainer rep_0 runs already"});
+  EXPECT_EQ(FoundJob().Said(2), Texts{"trainer rep_0 and rep_1 run already"});
+  EXPECT_EQ(FoundJob().Said(4), Texts{"trainer rep_0, rep_1 and 2 more run already"});
+  EXPECT_EQ(FoundJob().Said(3, 1), Texts{"server rep_3; trainer rep_0, rep_1 and 1 more run already"});
+}
+
 Identity TrainerThree() { return {"dlrm", {{"instance", "rep_3"}, {"role", "trainer"}}}; }
 
 TEST(JobSentences, OfVerdicts) {
   StragglerJudge::Verdict slow{
       .identity = TrainerThree(), .phase = "data", .seconds_per_step = 0.1234, .step_seconds = 12.3, .waiting = 3};
   EXPECT_EQ(SentenceOf(slow),
-            "trainer rep_3: 0.12 s longer in data than the others in each step of 12 s; 3 others wait for it in sync");
+            "trainer rep_3: 123 ms longer in data than the others in each step of 12 s; 3 others wait for it in sync");
   slow.phase = "other";
   slow.waiting = 1;
   EXPECT_EQ(
       SentenceOf(slow),
-      "trainer rep_3: 0.12 s longer outside of its phases than the others in each step of 12 s; 1 other waits for it in sync");
+      "trainer rep_3: 123 ms longer outside of its phases than the others in each step of 12 s; 1 other waits for it in sync");
   EXPECT_EQ(SentenceOf(RankReport::Slowest{slow, seconds(245)}),
-            "trainer rep_3 was the slowest rank: for 245 s, it was 0.12 s longer outside of its phases than the others in each "
+            "trainer rep_3 was the slowest rank: for 245 s, it was 123 ms longer outside of its phases than the others in each "
             "step of 12 s");
   const std::string look_at = kLookAtRepOne;
   AwaitedJudge::Verdict awaited{};
@@ -233,12 +300,17 @@ TEST(JobSentences, OfVerdicts) {
   EXPECT_EQ(SentenceOf(awaited), "trainer rep_3 hangs in data, 94 s; 3 others wait in sync" + look_at);
   awaited.step = 812;
   EXPECT_EQ(SentenceOf(awaited), "trainer rep_3 hangs in data since step 812, 94 s; 3 others wait in sync" + look_at);
+  awaited.is_stopped = true;
+  EXPECT_EQ(SentenceOf(awaited),
+            "trainer rep_3 hangs: stopped by a signal in data since step 812, 94 s; 3 others wait in sync. Look at: the sender "
+            "of the signal; kill -CONT 102 lets it go on.");
   awaited.phase = kStoppedPhase;
   awaited.waiting = 1;
   EXPECT_EQ(SentenceOf(awaited),
             "trainer rep_3 hangs: stopped by a signal in sync since step 812, 94 s; 1 other waits in sync. Look at: the sender "
             "of the signal; kill -CONT 102 lets it go on.");
   awaited.phase = "sync";
+  awaited.is_stopped = false;
   awaited.steps = 813;
   EXPECT_EQ(SentenceOf(awaited),
             "trainer rep_3 hangs in sync since step 812, 94 s; 1 other waits in sync of step 813" + look_at);

@@ -82,7 +82,7 @@ TEST_F(RankVerdictsTest, AStragglerIsReportedOnceAndTakenBackOnce) {
   EXPECT_THAT(Events(), ElementsAre("straggler_found"));
   EXPECT_THAT(
       log_->Messages(),
-      ElementsAre("trainer rep_1: 0.4 s longer in data than the others in each step of 1 s; 2 others wait for it in sync"));
+      ElementsAre("trainer rep_1: 400 ms longer in data than the others in each step of 1 s; 2 others wait for it in sync"));
   ASSERT_THAT(verdicts_.report()->stragglers, SizeIs(1));
   const auto since = verdicts_.report()->stragglers[0].since;
   Train(1, 4);
@@ -107,6 +107,35 @@ TEST_F(RankVerdictsTest, AHangIsReportedOnceAndTakenBackOnce) {
   Train(0, 0);
   EXPECT_THAT(Events(), ElementsAre("rank_caught_up"));
   EXPECT_THAT(log_->Messages(), ElementsAre("trainer rep_2: the others do not wait for it any more, after 100 s"));
+}
+
+// Their ends are reported, and no more.
+TEST_F(RankVerdictsTest, OfRanksThatHaveEndedNothingIsTakenBack) {
+  for (int i = 0; i < 20; ++i) Train(1, 4);
+  for (int i = 0; i < 20; ++i) Hang(1, seconds(10));
+  EXPECT_THAT(Events(), ElementsAre("straggler_found", "rank_awaited"));
+  processes_[1].alive = false;
+  Pass(seconds(10));
+  EXPECT_THAT(Events(), IsEmpty());
+  EXPECT_THAT(verdicts_.report()->awaited, IsEmpty());
+}
+
+TEST_F(RankVerdictsTest, IfEachRankThatWaitedHasEndedNothingIsTakenBack) {
+  Train(0, 0);
+  for (int i = 0; i < 9; ++i) Hang(2, seconds(10));
+  EXPECT_THAT(Events(), ElementsAre("rank_awaited"));
+  for (const size_t rank : {0, 1}) processes_[rank].alive = false;
+  Pass(seconds(10));
+  EXPECT_THAT(Events(), IsEmpty());
+}
+
+TEST_F(RankVerdictsTest, ARoleThatStandsStillBecauseARankDiedIsToldSo) {
+  for (int i = 0; i < 20; ++i) Train(0, 0);
+  processes_[1].alive = false;
+  processes_[1].died = true;
+  for (int i = 0; i < 3; ++i) Hang(1, seconds(10));
+  ASSERT_THAT(verdicts_.report()->standstills, SizeIs(1));
+  EXPECT_EQ(verdicts_.report()->standstills[0].where, "trainer rep_1 died; 2 others wait in sync for it");
 }
 
 TEST_F(RankVerdictsTest, AStragglerThatHangsStaysOne) {
@@ -180,7 +209,7 @@ TEST_F(RankVerdictsTest, NumbersAreShort) {
   verdict.step_seconds = 123.4;
   verdict.waiting = 1;
   EXPECT_EQ(SentenceOf(verdict),
-            "trainer rep_0: 0.012 s longer outside of its phases than the others in each step of 123 s; 1 other waits for it "
+            "trainer rep_0: 12 ms longer outside of its phases than the others in each step of 123 s; 1 other waits for it "
             "in sync");
 }
 

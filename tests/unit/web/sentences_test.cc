@@ -115,10 +115,10 @@ Sentences TextsOf(const Job& job) {
 }
 
 constexpr char kSlow[] =
-    "trainer rep_3: 0.1 s longer in data than the others in each step of 0.5 s; 3 others wait for it in sync";
+    "trainer rep_3: 100 ms longer in data than the others in each step of 500 ms; 3 others wait for it in sync";
 constexpr char kAwaited[] =
-    "trainer rep_3 hangs in data since step 812, 94 s; 3 others wait in sync. Look at: its stacks: py-spy dump --pid 0; with "
-    "PERSIA_METRICS_STACKS=1 in its environment, they are an event.";
+    "trainer rep_3 hangs in data since step 812, 94 s; 3 others wait in sync. Look at: its stacks: py-spy dump --pid 0 "
+    "(Python) or gdb -p 0.";
 constexpr char kSlowest[] = "trainer rep_3 is slower than the others: 2.5 /s, the median is 8.2 /s";
 
 TEST(TitleOf, HasTheStateAndTheExitCodeOfTheEnd) {
@@ -155,6 +155,9 @@ TEST(ReasonsOf, HasEachReasonOnce) {
       {Job().Awaited().Because("hung", "trainer rep_2 hangs", 2), {"trainer rep_2 hangs", kAwaited}},
       {Job().Because("restarting", "trainer rep_1 restarts again and again", 1).Because("hung", "trainer rep_2 hangs", 2),
        {"trainer rep_2 hangs", "trainer rep_1 restarts again and again"}},
+      // The others of a rank that died hang because of that.
+      {Job().Because("job_hung", "trainer rep_3 died; 3 others wait in sync for it", {}).Because("died", kDeath),
+       {kDeath, "trainer rep_3 died; 3 others wait in sync for it"}},
       {Job().LosesValues(), {kLost}},
       {Job().LosesValues().Straggler().Loss({}), {"my_app_loss is NaN on trainer rep_3", kSlow, kLost}},
       {Job().Over(JobState::kFinished, 0).LosesValues(), {kLost}},
@@ -248,8 +251,9 @@ TEST(ComparisonOf, IsSaidOnlyIfItIsKnown) {
   EXPECT_EQ(said(Job().Awaited()), "");
   Job over = Job().Straggler().Over(JobState::kFailed, 1);
   over.ranks.slowest = {over.ranks.stragglers[0].verdict, seconds(245)};
-  EXPECT_EQ(said(over),
-            "trainer rep_3 was the slowest rank: for 245 s, it was 0.1 s longer in data than the others in each step of 0.5 s");
+  EXPECT_EQ(
+      said(over),
+      "trainer rep_3 was the slowest rank: for 245 s, it was 100 ms longer in data than the others in each step of 500 ms");
   Job job;
   job.ranks.judged.clear();
   EXPECT_EQ(said(job), "") << "without phases";

@@ -4,10 +4,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "app/gateway_setup.h"
+#include "app/agent_setup.h"
 #include "base/thread.h"
-#include "web/deaths_json.h"
-#include "web/verdicts_json.h"
+#include "web/status_json.h"
 
 namespace persia::agent {
 

@@ -8,18 +8,59 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "config/options.h"
 #include "job/emit_receiver.h"
 #include "job/job_session.h"
-#include "model/run_attempt.h"
+#include "model/ends.h"
 #include "naming/naming.h"
 #include "own/exec_metrics.h"
+#include "push/group_ledger.h"
 #include "push/pusher.h"
 
 namespace persia::agent {
 
+// The settings in use, which a reload replaces.
+//
+// Thread safety: any method, from any thread.
+class LiveOptions {
+ public:
+  explicit LiveOptions(AgentOptions options) : options_(std::make_shared<const AgentOptions>(std::move(options))) {}
+
+  // The same object until they are replaced.
+  [[nodiscard]] std::shared_ptr<const AgentOptions> Get() const {
+    const MutexLock lock(mutex_);
+    return options_;
+  }
+  void Set(AgentOptions options) {
+    auto fresh = std::make_shared<const AgentOptions>(std::move(options));
+    const MutexLock lock(mutex_);
+    options_ = std::move(fresh);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const AgentOptions> options_ PERSIA_GUARDED_BY(mutex_);
+};
+
+// Makes the gateway from the settings.
+//
+// Thread safety: any thread.
+
+// The gateway of these settings, whose groups are in `ledger`.
+Pusher::Target MakeGateway(const AgentOptions& options, GroupLedger& ledger);
+
+// Whether both have the same gateway, and push to it in the same way.
+bool HaveSameGateway(const AgentOptions& a, const AgentOptions& b);
+
+// The address of this host on the route to the gateway, if one is set, else on the default route. Resolves the gateway's name,
+// which may take seconds.
+std::string OwnAddress(const AgentOptions& options);
+
+// The input of an agent: its settings, its job, and its gateway.
 struct AgentSetup {
   AgentOptions options;
   size_t config_errors = 0;  // found while `options` were loaded

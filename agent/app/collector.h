@@ -20,8 +20,8 @@
 #include <memory>
 #include <thread>
 
-#include "base/clock.h"
 #include "base/mutex.h"
+#include "base/timing.h"
 #include "model/snapshot.h"
 
 namespace persia::agent {

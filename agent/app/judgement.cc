@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/agent_event.h"
+#include "model/events.h"
 
 namespace persia::agent {
 namespace {

@@ -21,18 +21,16 @@
 
 #include "app/agent_setup.h"
 #include "app/collector.h"
-#include "base/clock.h"
+#include "base/timing.h"
 #include "health/goodput.h"
 #include "health/job_health.h"
 #include "health/not_finite.h"
+#include "health/rank.h"
 #include "health/rank_verdicts.h"
-#include "health/shared_ranks.h"
 #include "health/vitals.h"
 #include "job/event_log.h"
 #include "kernel/proc_reader.h"
-#include "own/death_metrics.h"
-#include "own/goodput_metrics.h"
-#include "own/rank_metrics.h"
+#include "own/health_metrics.h"
 #include "workers/segment_source.h"
 
 namespace persia::agent {

@@ -6,8 +6,8 @@
 #include <iterator>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/foreign_memory.h"
+#include "base/timing.h"
 
 namespace persia::agent {
 namespace {

@@ -12,13 +12,11 @@
 
 #include "format/scrape_format.h"
 #include "net/gzip.h"
+#include "web/api.h"
 #include "web/assets.h"
-#include "web/events_api.h"
 #include "web/losses.h"
 #include "web/machine_json.h"
-#include "web/range_api.h"
 #include "web/report.h"
-#include "web/series_api.h"
 
 namespace persia::agent {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/timing.h"
 #include "workers/segment_source.h"
 
 namespace persia::agent {

@@ -1,12 +1,11 @@
-// Checks, parses and quotes text that people write.
-//
-// Thread safety: pure functions.
+// Text: what people write, and bytes as text.
 #pragma once
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +15,9 @@
 
 namespace persia::agent {
 
+// Checks, parses and quotes text that people write.
+//
+// Thread safety: pure functions.
 constexpr bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -91,5 +93,22 @@ std::string_view WordOf(T value, const Choice<T> (&choices)[N]) {
              std::begin(choices), std::end(choices), [value](const Choice<T>& c) { return c.value == value; })
       ->word;
 }
+
+// Bytes as text: hexadecimal, Base64 (RFC 4648), percent-encoding (RFC 3986).
+//
+// Thread safety: pure functions.
+
+// Two lower-case digits for each byte.
+std::string HexEncode(std::string_view bytes);
+
+// With padding.
+std::string Base64Encode(std::string_view bytes);
+// The alphabet for URLs ("-" and "_"), without padding.
+std::string Base64UrlEncode(std::string_view bytes);
+// Takes the standard alphabet, with or without padding. Null if `text` is invalid.
+std::optional<std::string> Base64Decode(std::string_view text);
+
+// Encodes all bytes but letters, digits and "-._~": for a segment of a path, or a value in a query.
+std::string PercentEncode(std::string_view bytes);
 
 }  // namespace persia::agent

@@ -14,7 +14,7 @@
 #include "cli/commands.h"
 #include "cli/job_agent.h"
 #include "job/turns.h"
-#include "model/interruption.h"
+#include "model/ends.h"
 #include "supervisor/shared_memory.h"
 
 namespace persia::agent {

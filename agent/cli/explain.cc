@@ -15,8 +15,7 @@
 #include "exposure/definition.h"
 #include "format/number.h"
 #include "job/job_session.h"
-#include "model/scale.h"
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 #include "segment/segment_reader.h"
 
 namespace persia::agent {

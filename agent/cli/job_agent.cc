@@ -12,7 +12,7 @@
 #include <thread>
 #include <utility>
 
-#include "app/gateway_setup.h"
+#include "app/agent_setup.h"
 #include "base/log.h"
 #include "base/owned_fd.h"
 #include "base/text.h"

@@ -13,14 +13,14 @@
 #include <string>
 
 #include "app/agent.h"
-#include "base/clock.h"
 #include "base/result.h"
+#include "base/timing.h"
 #include "cli/signal_reader.h"
 #include "config/config.h"
 #include "job/emit_receiver.h"
 #include "job/identity_claim.h"
 #include "job/job_session.h"
-#include "model/run_attempt.h"
+#include "model/ends.h"
 #include "push/group_ledger.h"
 
 namespace persia::agent {

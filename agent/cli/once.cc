@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "app/agent_setup.h"
 #include "app/collection.h"
-#include "app/gateway_setup.h"
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/timing.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "format/scrape_renderer.h"

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/encoding.h"
 #include "base/text.h"
 #include "config/remote_write_access.h"
 #include "config/values.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "files/watched_file.h"
+#include "files/small_file.h"
 #include "files/yaml_reader.h"
 #include "net/password_check.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 
 namespace persia::agent {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "model/bounds.h"
 #include "model/diagnostics.h"
-#include "model/scale.h"
 #include "model/snapshot.h"
 #include "naming/naming.h"
 #include "segment/measurements.h"

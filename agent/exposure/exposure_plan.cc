@@ -10,7 +10,7 @@
 #include "exposure/draft_layout.h"
 #include "exposure/family_conflicts.h"
 #include "exposure/identities.h"
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 
 namespace persia::agent {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "files/bytes.h"
-#include "files/checksum.h"
+#include "files/small_file.h"
 
 namespace persia::agent {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/backoff.h"
 #include "base/mutex.h"
+#include "base/timing.h"
 
 namespace persia::agent {
 

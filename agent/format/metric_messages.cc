@@ -8,7 +8,7 @@
 //   Counter      := [ created 3: Timestamp ], value 1: double
 //   Timestamp    := seconds since 1970 1: varint, nanoseconds 2: varint
 //   Histogram    := [ created 15: Timestamp ], count 1: varint, sum 2: double, Bucket 3 *, [ Native ]
-//   Native       := schema 5, zero threshold 6, zero count 7, span 12 *, delta 13: see native_message.h
+//   Native       := schema 5, zero threshold 6, zero count 7, span 12 *, delta 13: see protobuf_wire.h
 //   Bucket       := cumulative count 1: varint, upper bound 2: double
 //   Summary      := [ created 4: Timestamp ], count 1: varint, sum 2: double, Quantile 3 *
 //   Quantile     := quantile 1: double, value 2: double

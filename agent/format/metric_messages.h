@@ -12,7 +12,6 @@
 #include <string>
 
 #include "format/exposition_plan.h"
-#include "format/native_message.h"
 #include "format/protobuf_wire.h"
 #include "model/snapshot.h"
 

@@ -25,7 +25,7 @@ enum class ScrapeFormat : uint8_t {
 //     protobuf, OpenMetrics, text.
 //   - A wildcard stands for text alone: a client that reads another format names it. A client that accepts none of ours gets
 //     text, too.
-//   - The parameter `escaping` has no meaning: all readers take the names as they are (model/plain_name.h).
+//   - The parameter `escaping` has no meaning: all readers take the names as they are (model/series_labels.h).
 // A malformed range is ignored.
 [[nodiscard]] ScrapeFormat AcceptedFormat(std::string_view accept);
 

@@ -27,10 +27,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/backoff.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/owned_fd.h"
+#include "base/timing.h"
 #include "gpu/gpu_sample.h"
 
 namespace persia::agent {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "model/agent_event.h"
+#include "model/events.h"
 
 namespace persia::agent {
 namespace {

@@ -28,7 +28,7 @@
 #include "gpu/gpu_reader.h"
 #include "gpu/gpu_xids.h"
 #include "gpu/nvml_library.h"
-#include "model/job_event.h"
+#include "model/events.h"
 #include "model/process.h"
 
 namespace persia::agent {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "health/deaths.h"
-#include "model/exit_reason.h"
+#include "model/ends.h"
 
 namespace persia::agent {
 namespace {

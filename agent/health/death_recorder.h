@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "health/death_memory.h"
-#include "model/interruption.h"
+#include "model/ends.h"
 #include "model/process.h"
 
 namespace persia::agent {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "health/phrases.h"
-#include "model/exit_reason.h"
+#include "model/ends.h"
 #include "model/process.h"
 
 namespace persia::agent {

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/interruption.h"
+#include "model/ends.h"
 #include "model/process.h"
 
 namespace persia::agent {

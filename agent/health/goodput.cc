@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "model/exit_reason.h"
+#include "model/ends.h"
 
 namespace persia::agent {
 namespace {

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "model/agent_event.h"
-#include "model/exit_reason.h"
+#include "model/ends.h"
+#include "model/events.h"
 
 namespace persia::agent {
 namespace {

@@ -33,8 +33,8 @@
 #include "health/health_memory.h"
 #include "health/health_report.h"
 #include "health/phrases.h"
-#include "model/interruption.h"
-#include "model/job_event.h"
+#include "model/ends.h"
+#include "model/events.h"
 #include "model/process.h"
 
 namespace persia::agent {

@@ -7,7 +7,7 @@
 
 #include "health/phrases.h"
 #include "health/rank.h"
-#include "model/agent_event.h"
+#include "model/events.h"
 
 namespace persia::agent {
 namespace {

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/job_event.h"
+#include "model/events.h"
 #include "model/process.h"
 #include "model/snapshot.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "health/rank.h"
-#include "model/exit_reason.h"
+#include "model/ends.h"
 
 namespace persia::agent {
 namespace {

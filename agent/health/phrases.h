@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "health/health_report.h"
+#include "model/ends.h"
 #include "model/process.h"
-#include "model/run_attempt.h"
 
 namespace persia::agent {
 
@@ -33,7 +33,7 @@ namespace persia::agent {
 [[nodiscard]] std::string DurationText(std::chrono::duration<double> duration);
 // Two digits, or all before the point: "0.12", "118".
 [[nodiscard]] std::string NumberText(double number);
-// "exit code 3", "SIGKILL", "a normal exit". `exit`: as in model/exit_reason.h.
+// "exit code 3", "SIGKILL", "a normal exit". `exit`: as in model/ends.h.
 [[nodiscard]] std::string ExitText(std::string_view exit);
 // "attempt 2 of the run that began at 2026-11-29 20:55:01 UTC"
 [[nodiscard]] std::string AttemptText(const RunAttempt& attempt);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "model/exit_reason.h"
+#include "model/ends.h"
 
 namespace persia::agent {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "health/phrases.h"
-#include "model/agent_event.h"
+#include "model/events.h"
 
 namespace persia::agent {
 namespace {

@@ -26,7 +26,7 @@
 #include "health/awaited.h"
 #include "health/standstill.h"
 #include "health/straggler.h"
-#include "model/job_event.h"
+#include "model/events.h"
 #include "model/process.h"
 
 namespace persia::agent {

@@ -13,7 +13,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "health/goodput_report.h"
+#include "health/goodput.h"
 
 namespace persia::agent {
 

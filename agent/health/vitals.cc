@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/mutex.h"
-#include "model/exit_reason.h"
+#include "model/ends.h"
 
 namespace persia::agent {
 namespace {

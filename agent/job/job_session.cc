@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/text.h"
-#include "files/checksum.h"
+#include "files/small_file.h"
 #include "job/state_name.h"
 #include "kernel/proc_reader.h"
 #include "ledger/ledger.h"

@@ -6,8 +6,6 @@
 
 #include "files/bytes.h"
 #include "ledger/ledger_records.h"
-#include "ledger/retired_codec.h"
-#include "ledger/segment_codec.h"
 
 namespace persia::agent {
 

@@ -92,7 +92,7 @@ class Ledger {
   // The orphan's segment is read from now on: its saved values are no longer used.
   void Adopt(const std::string& id);
 
-  // Adds the values of an ended process to the sums. `exit`: how it ended (model/exit_reason.h); none: SetExit will tell.
+  // Adds the values of an ended process to the sums. `exit`: how it ended (model/ends.h); none: SetExit will tell.
   void Fold(const Measurements& ended, const LastProcess& process, const CollectTime& now,
             std::optional<std::string_view> exit = kUnknownEnd);
   void SetExit(const ProcessPlace& place, const ProcessId& process, std::string_view exit);

@@ -15,7 +15,7 @@
 //   retired.Fold(input_of_an_ended_process, process, now);
 //   std::vector<Measurements> inputs = retired.Inputs(now);     // to merge with those of the living processes
 //
-// retired_codec.h is the encoding. Thread safety: none; used by the collector thread alone.
+// ledger_records.h is the encoding. Thread safety: none; used by the collector thread alone.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@
 #include "exposure/series_limits.h"
 #include "ledger/retired_group.h"
 #include "merge/exact_sum.h"
-#include "model/exit_reason.h"
+#include "model/ends.h"
 #include "model/process_id.h"
 #include "segment/measurements.h"
 
@@ -56,7 +56,7 @@ struct LastProcess {
   std::chrono::system_clock::time_point last_change{};
 };
 
-// How it ended (model/exit_reason.h), when it began to record, and when it was found to have ended.
+// How it ended (model/ends.h), when it began to record, and when it was found to have ended.
 struct LastEnd {
   LastProcess process = {};
   std::string exit = {};
@@ -114,7 +114,7 @@ class RetiredProcesses {
     std::vector<uint32_t> left_out = {};  // numbers of series
   };
 
-  // Adds the values of an ended process. `exit`: see model/exit_reason.h. REQUIRES: not called for this process before.
+  // Adds the values of an ended process. `exit`: see model/ends.h. REQUIRES: not called for this process before.
   FoldOutcome Fold(const Measurements& ended, LastProcess process, const CollectTime& now, std::string_view exit = kUnknownEnd);
   // Replays a fold from the state: it leaves out the same series, even if the limits have changed.
   void RepeatFold(const Measurements& ended, LastProcess process, const CollectTime& now, const FoldOutcome& outcome,

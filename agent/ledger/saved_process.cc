@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "files/bytes.h"
-#include "ledger/segment_codec.h"
+#include "ledger/ledger_records.h"
 
 namespace persia::agent {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 
 namespace persia::agent {
 namespace {

@@ -95,7 +95,7 @@ struct Death {
 struct ProcessEnd {
   using TimePoint = std::chrono::system_clock::time_point;
 
-  std::string exit = {};  // model/exit_reason.h; empty: not known yet
+  std::string exit = {};  // model/ends.h; empty: not known yet
   TimePoint at = {};      // when the collector found it ended; of a death, the last sign of its life, if it left one
   // Its last event, or the last start or stop of its clocks, if that was after the collection before. It is not saved.
   std::optional<TimePoint> last_sign = {};
@@ -154,7 +154,7 @@ struct Process {
   bool hangs = false;       // it, or its job, as of the collection before; of a living process
   // It ended by a signal or an error, and is missed: no other has replaced it, and the command has not ended.
   bool died = false;
-  // How the last process that ended in this place did (exit_reason.h): an ended process, or the predecessor of a living one;
+  // How the last process that ended in this place did (ends.h): an ended process, or the predecessor of a living one;
   // empty: there is none, or that is not known yet.
   std::string last_exit = {};
   // When an ended process was found to have ended, even by a former agent. No time: not known.

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "base/duration_counts.h"
+#include "base/timing.h"
 
 namespace persia::agent {
 

@@ -1,10 +1,11 @@
-// packed:  bytes uint32, labels uint32, then for each label: name size uint32, value size uint32, name, value
-// bytes:   the size of all of it
 #include "model/series_labels.h"
 
 #include <cstring>
 
 namespace persia::agent {
+
+// packed:  bytes uint32, labels uint32, then for each label: name size uint32, value size uint32, name, value
+// bytes:   the size of all of it
 namespace {
 
 uint32_t ReadNumber(const char* at) {

@@ -1,6 +1,7 @@
-// Labels as a list, for changes, and packed, for storage in layouts.
+// Labels of series, and which names they may have.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -10,7 +11,27 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
+
 namespace persia::agent {
+
+// Which names of metrics and labels all readers take, and are exposed here. Prometheus 3 alone takes any UTF-8 text as a name.
+//
+// Thread safety: pure functions.
+
+// Of a metric: letters, digits, '_' and ':', no digit first.
+[[nodiscard]] inline bool IsPlainName(std::string_view name) {
+  return !name.empty() && !IsDigit(name[0]) &&
+         std::all_of(
+             name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c) || c == ':'; });
+}
+
+// Of a label: the same without ':'.
+[[nodiscard]] inline bool IsPlainLabelName(std::string_view name) {
+  return IsPlainName(name) && name.find(':') == std::string_view::npos;
+}
+
+// Labels as a list, for changes, and packed, for storage in layouts.
 
 // Sorted by name, no name twice.
 using Labels = std::vector<std::pair<std::string, std::string>>;

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/native_buckets.h"
+#include "model/bounds.h"
 #include "model/series_labels.h"
 
 namespace persia::agent {
@@ -78,7 +78,7 @@ struct SeriesLayout {
 };
 
 // The series of one exposed name; for histograms and summaries, of one name and one set of bounds. Metric and label names are
-// valid for Prometheus 3: UTF-8, plain (plain_name.h). Text is valid UTF-8.
+// valid for Prometheus 3: UTF-8, plain (series_labels.h). Text is valid UTF-8.
 struct FamilyLayout {
   std::string name;
   MetricType type = MetricType::kUntyped;

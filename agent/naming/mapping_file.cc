@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "files/watched_file.h"
+#include "files/small_file.h"
 #include "files/yaml_reader.h"
 #include "naming/bundled_mapping.h"
 #include "naming/mapping_values.h"

@@ -5,8 +5,7 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "model/scale.h"
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 #include "naming/mapping_values.h"
 
 namespace persia::agent {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "model/plain_name.h"
+#include "model/series_labels.h"
 
 namespace persia::agent {
 namespace {

@@ -26,7 +26,7 @@ uint32_t ReadMaxBuckets(const YamlNode& value, YamlReader& reader);
 // Numbers between 0 and 1, or, as in statsd_exporter, maps with a number under `quantile`. The result is sorted.
 std::vector<double> ReadQuantiles(const YamlNode& list, YamlReader& reader);
 
-// Whether `text` is a metric's name (model/plain_name.h), which may contain $1 and ${group}.
+// Whether `text` is a metric's name (model/series_labels.h), which may contain $1 and ${group}.
 Status CheckMetricName(std::string_view text);
 Status CheckLabelName(std::string_view name);
 

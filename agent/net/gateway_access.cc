@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/encoding.h"
+#include "base/text.h"
 
 namespace persia::agent {
 namespace {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "files/watched_file.h"
+#include "files/small_file.h"
 
 namespace persia::agent {
 

@@ -20,8 +20,7 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "lib/src/platform/signals_blocked.h"
-#include "net/listen_address.h"
-#include "net/port_holder.h"
+#include "net/listener.h"
 
 namespace persia::agent {
 namespace {

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "net/listener_tls.h"
+#include "net/listener.h"
 
 namespace persia::agent {
 

@@ -9,7 +9,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/encoding.h"
 #include "base/text.h"
 
 namespace persia::agent {

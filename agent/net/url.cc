@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/encoding.h"
 #include "base/text.h"
 
 namespace persia::agent {

@@ -12,10 +12,10 @@
 #include <optional>
 #include <utility>
 
-#include "model/interruption.h"
+#include "model/ends.h"
 #include "model/rows.h"
 #include "supervisor/shared_memory.h"
-#include "workers/exit_reasons.h"
+#include "workers/exits.h"
 
 namespace persia::agent {
 

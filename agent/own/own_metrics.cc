@@ -11,7 +11,6 @@
 
 #include "base/mutex.h"
 #include "kernel/proc_reader.h"
-#include "own/registration.h"
 #include "own/registry_source.h"
 #include "segment_format.h"
 

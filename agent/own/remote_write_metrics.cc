@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "own/registration.h"
+#include "own/registry_source.h"
 
 namespace persia::agent {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "base/duration_counts.h"
+#include "base/timing.h"
 #include "model/remote_write_counts.h"
 
 namespace prometheus {

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "format/exposition_format.h"
+#include "format/group_renderer.h"
 #include "net/gzip.h"
 #include "net/http_client.h"
 #include "net/url.h"

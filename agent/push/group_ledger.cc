@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/encoding.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "files/bytes.h"
 
 namespace persia::agent {

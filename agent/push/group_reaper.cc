@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/log.h"
-#include "format/grouping_key.h"
+#include "format/group_renderer.h"
 
 namespace persia::agent {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/backoff.h"
+#include "base/timing.h"
 #include "push/gateway_connection.h"
 #include "push/group_ledger.h"
 

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "format/exposition_format.h"
+#include "format/group_renderer.h"
 
 namespace persia::agent {
 

@@ -6,9 +6,9 @@
 #include <map>
 #include <string_view>
 
-#include "base/backoff.h"
 #include "base/log.h"
-#include "format/grouping_key.h"
+#include "base/timing.h"
+#include "format/group_renderer.h"
 
 namespace persia::agent {
 namespace {

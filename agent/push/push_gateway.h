@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "format/exposition_format.h"
+#include "format/group_renderer.h"
 #include "model/snapshot.h"
 #include "net/http_client.h"
 #include "net/url.h"
@@ -68,7 +68,7 @@ class PushGateway {
     PushFormat::Choice format = PushFormat::Choice::kText;
     // For all groups and all rounds together; a push interval is a good choice.
     std::chrono::milliseconds time_budget{10000};
-    // Between rounds, by base/backoff.h with jitter.
+    // Between rounds, by base/timing.h with jitter.
     std::chrono::milliseconds first_pause{100};
     std::chrono::milliseconds longest_pause{5000};
     // A longer Retry-After is cut to this.

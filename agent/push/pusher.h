@@ -25,7 +25,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/result.h"
-#include "format/exposition_format.h"
+#include "format/group_renderer.h"
 #include "model/snapshot.h"
 #include "net/name_lookup.h"
 #include "own/own_metrics.h"

@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/backoff.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/timing.h"
 #include "model/remote_write_counts.h"
 #include "model/snapshot.h"
 #include "net/http_client.h"

@@ -4,8 +4,8 @@
 #include <functional>
 #include <utility>
 
-#include "format/native_message.h"
 #include "format/number.h"
+#include "format/protobuf_wire.h"
 #include "remote/write_request.h"
 
 namespace persia::agent {

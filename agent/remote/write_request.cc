@@ -3,7 +3,7 @@
 // Label        := 0x0a length ( 0x0a length name 0x12 length value )
 // Sample       := 0x09 value:8 bytes 0x10 timestamp:varint
 // Histogram    := 0x08 count:varint 0x19 sum:8 bytes Native 0x78 timestamp:varint
-// Native       := schema 4, zero threshold 5, zero count 6, span 11 *, delta 12: see format/native_message.h
+// Native       := schema 4, zero threshold 5, zero count 6, span 11 *, delta 12: see format/protobuf_wire.h
 //
 // A count of 0 is written, too: in the protocol, the field that is there says whether counts are integers.
 #include "remote/write_request.h"
@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "format/native_message.h"
 #include "format/protobuf_wire.h"
 
 namespace persia::agent {

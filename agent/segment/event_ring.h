@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "model/job_event.h"
+#include "model/events.h"
 #include "segment/segment_file.h"
 
 namespace persia::agent {

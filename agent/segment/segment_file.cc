@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/encoding.h"
 #include "base/owned_fd.h"
 #include "base/text.h"
 #include "segment/guarded_copy.h"

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/foreign_memory.h"
-#include "model/job_event.h"
+#include "model/events.h"
 #include "model/process_id.h"
 #include "segment/event_ring.h"
 #include "segment/phase_clocks.h"

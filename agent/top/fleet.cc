@@ -5,8 +5,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/backoff.h"
 #include "base/thread.h"
+#include "base/timing.h"
 #include "net/http_client.h"
 #include "top/cpu_use.h"
 

@@ -7,13 +7,10 @@
 #include <string_view>
 #include <utility>
 
-#include "base/encoding.h"
 #include "base/json.h"
+#include "base/text.h"
+#include "web/api.h"
 #include "web/assets.h"
-#include "web/events_api.h"
-#include "web/json_answer.h"
-#include "web/range_api.h"
-#include "web/series_api.h"
 
 namespace persia::agent {
 namespace {

@@ -6,11 +6,9 @@
 #include <utility>
 
 #include "health/phrases.h"
-#include "web/deaths_json.h"
-#include "web/goodput_json.h"
 #include "web/machine_json.h"
 #include "web/sentences.h"
-#include "web/verdicts_json.h"
+#include "web/status_json.h"
 
 namespace persia::agent {
 namespace {

@@ -10,16 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "health/goodput_report.h"
+#include "health/goodput.h"
 #include "health/job_health.h"
 #include "health/not_finite.h"
 #include "health/rank_verdicts.h"
+#include "model/ends.h"
 #include "model/process.h"
-#include "model/run_attempt.h"
 #include "model/snapshot.h"
+#include "web/api.h"
 #include "web/history.h"
-#include "web/json_answer.h"
-#include "web/progress.h"
 #include "web/throughput.h"
 
 namespace persia::agent {

@@ -1,7 +1,4 @@
-// How fast the job trains: the rate of its progress counter now and in the last ten minutes, and its slowest rank.
-//
-// The progress counter is the first one whose name ends with one of these words, before `_total`: steps, batches, iterations,
-// samples, examples, tokens. Thread safety: pure functions.
+// How fast the training is, how far, and when it ends.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +13,10 @@
 
 namespace persia::agent {
 
+// How fast the job trains: the rate of its progress counter now and in the last ten minutes, and its slowest rank.
+//
+// The progress counter is the first one whose name ends with one of these words, before `_total`: steps, batches, iterations,
+// samples, examples, tokens. Thread safety: pure functions.
 struct Throughput {
   // A running rank that is clearly slower than the others.
   struct Slowest {
@@ -50,5 +51,29 @@ using RankValues = std::map<std::pair<std::string, std::string>, double>;
 
 // Nothing: no counter of that kind, or fewer than two collections with it. `history`: the oldest first.
 [[nodiscard]] std::optional<Throughput> ThroughputOf(std::span<const History::Entry> history);
+
+// How far the training is, and when it ends: from the steps, samples and tokens that the job's processes count
+// (persia/metrics/progress.h).
+//
+// Thread safety: functions of their arguments.
+
+// What no process counts, or what is not known yet, is empty.
+struct Progress {
+  // Per second, over the last 30 seconds; of a job that is over, over its last ten minutes. The steps are those of the median
+  // rank, since each rank counts each step of data-parallel training; samples and tokens are those of all ranks together.
+  std::optional<double> steps_per_second = {};
+  std::optional<double> samples_per_second = {};
+  std::optional<double> tokens_per_second = {};
+  // Of the rank that ends last: the number of its step, that of its last step, and the time until then at its present rate.
+  std::optional<double> step = {};
+  std::optional<double> planned_steps = {};
+  std::optional<double> remaining_seconds = {};
+};
+
+// Without ranks that have ended, unless the job is over. Nothing: no process counts its progress. `history`: the oldest first.
+[[nodiscard]] std::optional<Progress> ProgressOf(std::span<const History::Entry> history, bool is_over = false);
+
+// Of a job that stands still: nothing is done per second now, although something was in the last 30 seconds.
+void StandStill(std::optional<Progress>& progress, std::optional<Throughput>& throughput);
 
 }  // namespace persia::agent

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/job_event.h"
+#include "model/events.h"
 #include "model/process.h"
 
 namespace persia::agent {

@@ -39,15 +39,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/backoff.h"
+#include "base/timing.h"
 #include "ledger/ledger.h"
 #include "merge/ordinals.h"
 #include "model/diagnostics.h"
-#include "model/job_event.h"
+#include "model/events.h"
 #include "model/process.h"
 #include "segment/measurements.h"
 #include "segment/segment_reader.h"
-#include "workers/exit_lookup.h"
+#include "workers/exits.h"
 #include "workers/segment_directory.h"
 
 namespace persia::agent {
@@ -77,7 +77,7 @@ class SegmentLifecycle {
     std::optional<ProcessPlace> place;  // none: it has none yet
     std::unique_ptr<SegmentReader> reader;
     std::optional<SegmentProblem> problem;  // of the last read; its last good values count
-    std::optional<std::string> exit = {};   // how the writer ended (model/exit_reason.h)
+    std::optional<std::string> exit = {};   // how the writer ended (model/ends.h)
     // Of one that was found to have ended since the last Read, once: with a state when it is folded, else if it was seen alive.
     std::optional<ProcessEnd> end = {};
     bool end_is_told = false;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/exit_reason.h"
+#include "model/ends.h"
 #include "workers/last_events.h"
 #include "workers/segment_lifecycle.h"
 

@@ -26,7 +26,7 @@
 #include "ledger/ledger.h"
 #include "merge/merge.h"
 #include "model/diagnostics.h"
-#include "model/job_event.h"
+#include "model/events.h"
 #include "model/process.h"
 #include "model/snapshot.h"
 #include "naming/naming.h"

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "temporary_directory.h"
-#include "workers/exit_reasons.h"
+#include "workers/exits.h"
 #include "workers/segment_source.h"
 #include "workers/worker_metrics.h"
 

@@ -17,7 +17,7 @@
 
 #include "format/scrape_renderer.h"
 #include "merge/stream_totals.h"
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 #include "persia/metrics/internal/bucket_search.h"
 #include "remote/series_plan.h"
 #include "remote/write_request.h"

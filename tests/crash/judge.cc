@@ -16,9 +16,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "format/grouping_key.h"
+#include "format/group_renderer.h"
 #include "job/event_log.h"
-#include "job/event_position_file.h"
 #include "job/job_session.h"
 #include "push/group_ledger.h"
 #include "remote/active_series.h"

@@ -132,7 +132,7 @@ def test_the_same_seed_draws_the_same(found):
 
 
 def test_an_edit_of_one_file_leaves_the_mutants_of_others(product, found):
-    edited = "agent/base/backoff.cc"
+    edited = "agent/base/timing.cc"
     others = [mutation for mutation in found if mutation.path != edited]
     edit = list(operators.mutations(edited, product[edited] + "void Add() {\n  a < b;\n}\n"))
     before, after = drawing.draw(found, 1)[:200], drawing.draw(others + edit, 1)[:210]

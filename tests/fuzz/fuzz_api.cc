@@ -9,9 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "web/api.h"
 #include "web/history_fixture.h"
-#include "web/range_api.h"
-#include "web/series_api.h"
 
 namespace {
 

@@ -11,9 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/plain_name.h"
-#include "model/scale.h"
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
+#include "model/series_labels.h"
 #include "naming/mapping_file.h"
 #include "naming/naming.h"
 

@@ -11,7 +11,6 @@
 
 #include "files/bytes.h"
 #include "ledger/ledger_records.h"
-#include "ledger/retired_codec.h"
 #include "ledger/sample_state.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/encoding.h"
+#include "base/text.h"
 #include "kernel/proc_reader.h"
 
 namespace persia::agent::model {

@@ -1,4 +1,4 @@
-#include "app/gateway_setup.h"
+#include "app/agent_setup.h"
 
 #include <gtest/gtest.h>
 

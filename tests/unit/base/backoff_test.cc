@@ -1,4 +1,4 @@
-#include "base/backoff.h"
+#include "base/timing.h"
 
 #include <gtest/gtest.h>
 

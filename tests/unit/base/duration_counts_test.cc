@@ -1,4 +1,4 @@
-#include "base/duration_counts.h"
+#include "base/timing.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/encoding.h"
+#include "base/text.h"
 
 #include <gtest/gtest.h>
 

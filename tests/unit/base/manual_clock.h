@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/timing.h"
 
 namespace persia::agent {
 

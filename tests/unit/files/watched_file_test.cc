@@ -1,4 +1,4 @@
-#include "files/watched_file.h"
+#include "files/small_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

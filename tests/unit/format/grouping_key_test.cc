@@ -1,4 +1,4 @@
-#include "format/grouping_key.h"
+#include "format/group_renderer.h"
 
 #include <gtest/gtest.h>
 

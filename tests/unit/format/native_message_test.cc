@@ -1,5 +1,5 @@
 // Native histograms in an exposition, read by protobuf's own code.
-#include "format/native_message.h"
+#include "format/protobuf_wire.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>

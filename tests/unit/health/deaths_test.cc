@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "model/exit_reason.h"
+#include "model/ends.h"
 
 namespace persia::agent {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "health/goodput.h"
 #include "health/goodput_world.h"
-#include "model/exit_reason.h"
+#include "model/ends.h"
 #include "test_seed.h"
 
 namespace persia::agent {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "health/goodput.h"
-#include "model/exit_reason.h"
+#include "model/ends.h"
 #include "model/process.h"
 
 namespace persia::agent {

@@ -13,8 +13,8 @@
 #include "health/job_health_fixture.h"
 #include "health/not_finite.h"
 #include "health/phrases.h"
+#include "health/rank.h"
 #include "health/rank_verdicts.h"
-#include "health/shared_ranks.h"
 
 namespace persia::agent {
 namespace {

@@ -1,4 +1,4 @@
-#include "health/shared_ranks.h"
+#include "health/rank.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@
 
 #include "ledger/retired_test.h"
 #include "merge/stream_totals.h"
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 #include "persia/metrics/internal/bucket_search.h"
 #include "test_seed.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "model/job_event.h"
+#include "model/events.h"
 
 namespace persia::agent {
 

@@ -1,4 +1,4 @@
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <vector>
-
-#include "model/scale.h"
 
 namespace persia::agent {
 namespace {

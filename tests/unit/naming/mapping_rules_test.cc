@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 
 namespace persia::agent {
 namespace {

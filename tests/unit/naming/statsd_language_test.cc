@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/stream_bounds.h"
+#include "model/bounds.h"
 #include "naming/mapping_file.h"
 
 namespace persia::agent {

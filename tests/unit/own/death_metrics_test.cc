@@ -1,4 +1,4 @@
-#include "own/death_metrics.h"
+#include "own/health_metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "web/big_answers.h"
+#include "web/held_requests.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "web/end_notice.h"
+#include "web/held_requests.h"
 
 #include <gtest/gtest.h>
 

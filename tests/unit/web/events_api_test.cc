@@ -1,4 +1,4 @@
-#include "web/events_api.h"
+#include "web/api.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

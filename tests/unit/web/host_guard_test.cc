@@ -1,4 +1,4 @@
-#include "web/host_guard.h"
+#include "web/web_access.h"
 
 #include <gtest/gtest.h>
 

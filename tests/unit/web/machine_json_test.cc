@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "web/goodput_json.h"
 #include "web/history_fixture.h"
+#include "web/status_json.h"
 
 namespace persia::agent {
 namespace {

@@ -1,4 +1,4 @@
-#include "web/progress.h"
+#include "web/throughput.h"
 
 #include <gtest/gtest.h>
 

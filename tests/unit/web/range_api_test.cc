@@ -1,4 +1,4 @@
-#include "web/range_api.h"
+#include "web/api.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "web/history_fixture.h"
-#include "web/query_string.h"
 
 namespace persia::agent {
 namespace {

@@ -1,4 +1,4 @@
-#include "web/series_api.h"
+#include "web/api.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

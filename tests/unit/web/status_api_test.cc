@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "web/history_fixture.h"
-#include "web/verdicts_json.h"
+#include "web/status_json.h"
 
 namespace persia::agent {
 namespace {

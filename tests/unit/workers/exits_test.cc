@@ -17,7 +17,7 @@
 #include "persia/metrics/internal/process.h"
 #include "persia/metrics/metrics.h"
 #include "worker.h"
-#include "workers/exit_reasons.h"
+#include "workers/exits.h"
 
 namespace persia::agent::testing {
 namespace {

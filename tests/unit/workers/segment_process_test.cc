@@ -11,7 +11,7 @@
 
 #include "kernel/proc_reader.h"
 #include "ledger/retired_test.h"
-#include "workers/exit_reasons.h"
+#include "workers/exits.h"
 
 namespace persia::agent::testing {
 namespace {

@@ -29,7 +29,7 @@
 #include "kernel/kernel_text.h"
 #include "kernel/proc_reader.h"
 #include "waiting_child.h"
-#include "workers/exit_reasons.h"
+#include "workers/exits.h"
 
 namespace persia::agent {
 namespace {

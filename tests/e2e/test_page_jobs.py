@@ -140,6 +140,11 @@ def test_many_deaths_hide_neither_their_number_nor_a_hang(job, browse):
     pids = start_ranks(job, [0.1] * 30)
     browser = browse(agent.url, height=900)
     wait_until(lambda: browser.text("#tile-workers .value") == "30 of 30 up", "all ranks")
+
+    def is_judged(rank):  # from the third change on, a push interval after the second one, when it is called running
+        return rank["state"] == "running" and rank["last_change_ms"] - rank["state_since_ms"] > 500
+
+    wait_until(lambda: all(map(is_judged, json.loads(fetch(agent.url + "/api/v1/status")[1])["workers"])), "all to be judged")
     for pid in pids[:24]:
         os.kill(pid, signal.SIGKILL)
     os.kill(pids[27], signal.SIGSTOP)

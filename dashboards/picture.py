@@ -34,6 +34,7 @@ def query_range(prometheus, expression, start, end):
 
 def fill_in(expression, values):
     """The expression with the values of Grafana's variables; those that are not among them match everything."""
+    values = {"team": ".*", **values}  # a label that a job may not have
     return re.sub(r"\$\{?([a-z_]\w*)\}?", lambda found: values.get(found[1], ".+"), expression)
 
 

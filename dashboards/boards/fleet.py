@@ -1,9 +1,9 @@
 """The board of all jobs: a line for each."""
 
 from . import jobs
-from .grafana import links_of_cells, override, query, stat, table, texts_of_values
+from .grafana import links_of_cells, override, query, stat, table, texts_of_values, variable
 from .panels import worst_chart
-from .promql import over, select
+from .promql import CHOSEN, over, select
 
 UID = "persia-fleet"
 TITLE = "Jobs"
@@ -15,7 +15,7 @@ ABOUT = """Each job with an agent is listed, by `persia_job_info` of `persia-met
 of the agent's setting `labels`, for example `--label=team=vision`. States *no news* and *straggler* over several hosts need the recording rules, and the \
 last alert needs the alerts, of `config/prometheus`. A click on a job leads to its board, at the same time. Agents and gateways: {exporter}."""
 LINKS = {"exporter": "persia-exporter"}
-VARIABLES = []
+VARIABLES = [variable("team", "Team", "team", jobs.LISTED, all_value=".*")]  # also jobs without the label
 
 
 def _alerts():
@@ -35,7 +35,7 @@ def _number(how, expression):
 
 def overview():
     red = [(None, "green"), (1, "red")]
-    firing = 'count(sum by (job, alertname) (ALERTS{alertname=~"Persia.+", alertstate="firing", job=~"$job"})) or vector(0)'
+    firing = 'count(sum by (job, alertname) (ALERTS{alertname=~"Persia.+", alertstate="firing", job=~"$job", team=~"$team"})) or vector(0)'
     return [
         stat("Jobs that run", "With a straggler or a dead rank, too.", "short", query(_number("count", jobs.in_states(jobs.RUNNING)), "jobs")),
         stat(
@@ -109,5 +109,12 @@ def charts():
     ]
 
 
+def _of_team(panel):
+    """The panel, of the teams that are chosen. The alerts of a job may be the platform's: they are those of its listed jobs."""
+    targets = [{**target, "expr": target["expr"].replace(CHOSEN, CHOSEN + ', team=~"$team"')} for target in panel["targets"]]
+    return {**panel, "targets": targets}
+
+
 def rows():
-    return {"Overview": overview(), "Jobs": [table_of_jobs()], "Over time": charts()}
+    all_rows = {"Overview": overview(), "Jobs": [table_of_jobs()], "Over time": charts()}
+    return {title: [_of_team(panel) for panel in panels] for title, panels in all_rows.items()}

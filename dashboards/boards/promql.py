@@ -6,9 +6,12 @@ RANK, RANK_LEGEND = "job, instance, role", "{{role}} {{instance}}"
 WORST = 8  # lines of a chart that has one for each of many ranks, hosts or devices
 
 
+CHOSEN = 'job=~"$job", instance=~"$instance"'
+
+
 def select(name, *matchers):
     """A metric of the selected jobs and instances, and more matchers, such as 'result="failure"'. Without a name, one is on __name__."""
-    return name + "{" + ", ".join([*matchers, 'job=~"$job"', 'instance=~"$instance"']) + "}"
+    return name + "{" + ", ".join([*matchers, CHOSEN]) + "}"
 
 
 def rate(name, *matchers):

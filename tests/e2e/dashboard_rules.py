@@ -128,7 +128,7 @@ def asks_for_variables_by_label_values(board):
         found = re.fullmatch(r"label_values\((.+), (\w+)\)", one["query"]["query"])
         if not found or found[2] != {"metric": "__name__", "own_metric": "__name__"}.get(name, name):
             yield f"variable {name} asks {one['query']['query']!r}"
-        elif name != "job" and ["job" in matchers for _, matchers, _, _ in selectors(found[1])] != [True]:
+        elif name not in ("job", "team") and ["job" in matchers for _, matchers, _, _ in selectors(found[1])] != [True]:
             yield f"variable {name} does not depend on the jobs that are chosen"
 
 

@@ -415,6 +415,28 @@ def test_the_board_of_a_failed_job_says_why(tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_the_board_of_all_jobs_shows_a_team(tmp_path):
+    """Each of its queries, also the alerts of the platform about the team's jobs, but for the number of alerts that fire."""
+    labels = 'instance="rep_0", role="agent"'
+    series, checks = [], []
+    for job, team in (("a", ', team="vision"'), ("b", ', team="nlp"'), ("c", "")):
+        for name in ("persia_job_info", "persia_exec_running", "persia_job_throughput", "persia_process_up"):
+            series.append({"series": f'{name}{{job="{job}", {labels}{team}}}', "values": "1x10"})
+        platforms = f'job="{job}", alertname="PersiaGpuLost", team="platform"'
+        series.append({"series": f"ALERTS_FOR_STATE{{{platforms}}}", "values": "60x10"})
+        series.append({"series": f'ALERTS{{{platforms}, alertstate="firing"}}', "values": "1x10"})
+    exprs = [target["expr"] for panel, target in dashboard_rules.targets(BOARDS["persia-fleet"]) if panel["type"] == "table"]
+    for team, names in (("vision", "a"), ("vision|nlp", "ab"), (".*", "abc")):
+        found = [f"count by (job) ({filled(expr, team=team)})" for expr in exprs]
+        some = " or ".join(found)
+        checks.append({"expr": some, "eval_time": "5m", "exp_samples": [{"labels": f'{{job="{name}"}}', "value": 1} for name in names]})
+        (alert,) = [one for one in found if "ALERTS_FOR_STATE" in one]
+        checks.append({**checks[-1], "expr": alert})
+    (tmp_path / "case.yml").write_text(json.dumps({"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": checks}]}))
+    result = promtool("test", "rules", str(tmp_path / "case.yml"))
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 STEPS = 'persia_progress_steps_total{process="%d"}'
 # The speed of a job by its series: its steps each minute are 300, which are 5 per second.
 SPEEDS = [

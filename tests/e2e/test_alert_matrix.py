@@ -18,6 +18,7 @@ OF_AGENT = {
     "push_failure_time_seconds": 0,
     "persia_agent_push_interval_seconds": 10,
     "persia_exec_running": 1,
+    "persia_exec_interrupted": 0,
     'persia_agent_segments{state="live"}': 2,
     "persia_agent_config_last_reload_successful": 1,
     "persia_agent_config_last_reload_success_timestamp_seconds": 0,

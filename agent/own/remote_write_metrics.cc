@@ -24,9 +24,9 @@ const Histogram::BucketBoundaries kRequestSeconds(DurationCounts::kBounds.begin(
 constexpr const char* kDropReasons[] = {"queue_bytes", "queue_age", "disk_full", "corrupt",
                                         "behind",      "duplicate", "ends",      "not_open"};
 
-double Seconds(int64_t milliseconds) { return static_cast<double>(milliseconds) / 1000; }
+double SecondsOf(int64_t milliseconds) { return static_cast<double>(milliseconds) / 1000; }
 
-double NowSeconds() { return Seconds(std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1)); }
+double NowSeconds() { return SecondsOf(std::chrono::system_clock::now().time_since_epoch() / std::chrono::milliseconds(1)); }
 
 // A metric with one series a target.
 struct RemoteTotal {
@@ -64,10 +64,10 @@ constexpr RemoteGauge kRemoteGauges[] = {
      "Size of a target's disk queue, with the newest request that is sent."},
     {"persia_agent_remote_write_queue_max_bytes", [](const Counts& of) { return static_cast<double>(of.queue_max_bytes); },
      "Size limit of a target's disk queue; above it, the oldest samples are dropped."},
-    {"persia_agent_remote_write_highest_sent_timestamp_seconds", [](const Counts& of) { return Seconds(of.highest_sent_ms); },
+    {"persia_agent_remote_write_highest_sent_timestamp_seconds", [](const Counts& of) { return SecondsOf(of.highest_sent_ms); },
      "Timestamp of the newest sample that a target accepted, in seconds since 1970; 0 before the first."},
     {"persia_agent_remote_write_oldest_pending_timestamp_seconds",
-     [](const Counts& of) { return of.oldest_pending_ms ? Seconds(*of.oldest_pending_ms) : NowSeconds(); },
+     [](const Counts& of) { return of.oldest_pending_ms ? SecondsOf(*of.oldest_pending_ms) : NowSeconds(); },
      "Timestamp of the oldest sample that waits for a target, in seconds since 1970; the current time if none waits."},
 };
 

@@ -80,7 +80,7 @@ std::string_view TableOf(std::string_view family) {
 
 // Calls `use` with each label of a series, those of its identity first.
 template <class Use>
-void ForEachLabel(const Snapshot& snapshot, const SeriesLayout& series, const Use& use) {
+void ForEachLabelOf(const Snapshot& snapshot, const SeriesLayout& series, const Use& use) {
   for (const auto& [name, value] : snapshot.layout->identities[series.identity].labels) use(name, value);
   for (const auto& [name, value] : series.labels) use(name, value);
 }
@@ -152,7 +152,7 @@ JsonAnswer AnswerMetadata(const Snapshot* newest) {
     for (; at != all.end() && at->name == family.name; ++at) {  // histograms of several bounds are one family
       count += at->series.size();
       for (const SeriesLayout& series : at->series)
-        ForEachLabel(*newest, series, [&](std::string_view name, std::string_view) { labels.insert(name); });
+        ForEachLabelOf(*newest, series, [&](std::string_view name, std::string_view) { labels.insert(name); });
     }
     families.push_back({{"name", family.name},
                         {"type", TypeName(family.type)},
@@ -184,7 +184,7 @@ JsonAnswer AnswerSeries(std::string_view query, const Snapshot* newest) {
       count += family.series.size();
       for (const SeriesLayout& series : std::span(family.series).first(std::min(limit - all.size(), family.series.size()))) {
         Json labels = Json::object();
-        ForEachLabel(*newest, series, [&](std::string_view name, std::string_view value) { labels[name] = value; });
+        ForEachLabelOf(*newest, series, [&](std::string_view name, std::string_view value) { labels[name] = value; });
         all.push_back(std::move(labels));
       }
     }

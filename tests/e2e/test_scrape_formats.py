@@ -1,13 +1,11 @@
 """The formats of /metrics, as clients ask for them: each has the same series, and real readers take them."""
 
-import json
 import urllib.request
 
 import pytest
-from conftest import Samples
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-from servers import fetch, wait_until
+from servers import wait_until
 
 PROTOBUF = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
 OPEN_METRICS = "application/openmetrics-text;version=1.0.0"

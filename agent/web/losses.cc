@@ -63,7 +63,7 @@ using Counts = std::map<Identity, double>;
 // By metric, which may be empty, and reason.
 using LossKey = std::pair<std::string, std::string>;
 
-std::map<LossKey, Counts> CountsOf(const Snapshot& snapshot, std::string_view name) {
+std::map<LossKey, Counts> LossesOf(const Snapshot& snapshot, std::string_view name) {
   std::map<LossKey, Counts> counts;
   for (const FamilyLayout& family : FamiliesNamed(*snapshot.layout, name)) {
     if (family.ValuesPerSeries() != 1) continue;
@@ -119,10 +119,10 @@ Reason ReasonOf(const LeftOutMetric& metric, const Layout& layout) {
 
 std::vector<Reason> LossesIn(const Snapshot& snapshot) {
   std::vector<Reason> losses;
-  const std::map<LossKey, Counts> named = CountsOf(snapshot, kOfMetric);
+  const std::map<LossKey, Counts> named = LossesOf(snapshot, kOfMetric);
   std::map<std::string_view, std::map<LossKey, Counts>> families;
   for (const LossKind& kind : kKinds) {
-    if (!families.contains(kind.family)) families.emplace(kind.family, CountsOf(snapshot, kind.family));
+    if (!families.contains(kind.family)) families.emplace(kind.family, LossesOf(snapshot, kind.family));
     Counts rest = families.at(kind.family)[{"", std::string(kind.reason)}];
     for (const auto& [key, counts] : named) {
       if (kind.family != kDropped || key.second != kind.reason) continue;

@@ -247,6 +247,9 @@ void SetDeath(Process& ended, Death death) {
   // One that another process may have ended lived on after its last sign, as long as it waited for the others.
   const bool ended_itself = death.cause != DeathCause::kLauncher && death.cause != DeathCause::kUnknown;
   if (end.last_sign && ended_itself) end.at = *end.last_sign;
+  // It runs on for a moment, in which others may raise because its connections are closed.
+  const bool has_raised = end.exception && !end.exception->was_caught && end.exception->raised_at != ProcessEnd::TimePoint();
+  if (has_raised && ended_itself) end.at = end.exception->raised_at;
   // An exception leaves all phases on its way out.
   if (end.exception && !end.exception->was_caught && !end.exception->phase.empty()) ended.phase = end.exception->phase;
   end.death = std::move(death);

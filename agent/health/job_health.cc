@@ -72,7 +72,9 @@ JobHealth::Known& JobHealth::Meet(const Process& process, const Moment& moment) 
   if (known.look != 0 && known.id == process.id) return known;
   const uint64_t restart = process.predecessors - std::min<uint64_t>(process.predecessors, process.alive ? 0 : 1);
   const bool is_restart = restart > 0;
-  if (is_restart && looks_ > 1) {
+  // Data loaders come anew in each epoch.
+  const bool is_routine = process.ordinal > 0 && IsCleanExit(process.last_exit);
+  if (is_restart && !is_routine && looks_ > 1) {
     known.restarts.push_back(moment.steady);
     if (known.restarts.size() > kManyRestarts) known.restarts.erase(known.restarts.begin());
   }

@@ -97,6 +97,21 @@ TEST_F(DeathRecorderTest, DeathsOfOneCollectionAreInTheOrderOfTheirTimes) {
   EXPECT_EQ(deaths[6].end->at, TimePoint(seconds(1000))) << "its launcher ended it, after its last sign";
 }
 
+// The first rank still ends when the second one raises, since it has lost its connection.
+TEST_F(DeathRecorderTest, ADeathByAnExceptionIsAtItsTime) {
+  const auto raised = [](uint32_t pid, seconds at, seconds sign) {
+    Process ended = EndWithSign("exit_1", pid, sign);
+    ended.end->exception = UncaughtException{.type = "ValueError", .raised_at = TimePoint(at)};
+    return ended;
+  };
+  Look({raised(1, seconds(990), seconds(996)), raised(2, seconds(993), seconds(995))});
+  const std::vector<Process>& deaths = recorder_.memory().deaths;
+  ASSERT_THAT(deaths, SizeIs(2));
+  EXPECT_EQ(deaths[0].id.pid, 1U);
+  EXPECT_EQ(deaths[0].end->at, TimePoint(seconds(990)));
+  EXPECT_EQ(deaths[1].end->at, TimePoint(seconds(993)));
+}
+
 TEST_F(DeathRecorderTest, ADeathWhoseReasonIsToldLaterHasItsPlace) {
   Look({EndOf("SIGSEGV", 1, TimePoint(seconds(990)))});
   Look({EndWithSign("exit_1", 2, seconds(998)), EndWithSign("", 3, seconds(997))});

@@ -295,6 +295,23 @@ TEST_F(JobHealthTest, ARankThatRestartsAgainAndAgainDegradesTheJob) {
   EXPECT_EQ(State(), "running");
 }
 
+// Such as those that PyTorch starts in each epoch.
+TEST_F(JobHealthTest, DataLoadersThatComeAnewAreNoTrouble) {
+  StartJob();
+  Start(3);
+  processes[3].ordinal = 1;
+  for (int i = 0; i < 5; ++i) {
+    Replace(3, "exit_0");
+    Run(seconds(10), {0, 1, 2, 3});
+  }
+  EXPECT_EQ(State(), "running");
+  for (int i = 0; i < 3; ++i) {
+    Replace(3, "SIGKILL");
+    Run(seconds(10), {0, 1, 2, 3});
+  }
+  EXPECT_EQ(State(), "degraded");
+}
+
 TEST_F(JobHealthTest, OnlyTheFirstReasonsAreKept) {
   Look();
   for (uint32_t rank = 0; rank < 100; ++rank) Start(rank);

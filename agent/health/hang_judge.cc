@@ -45,8 +45,12 @@ void HangJudge::Look(std::span<Process> processes, TimePoint now, const Settings
   bool any_is_judged = false;
   Milliseconds startup{0};
   job_unchanged_.reset();
+  // A launcher goes on while its ranks hang: torchrun keeps its rendezvous alive.
+  const auto is_launcher = [](const Process& process) { return process.rank.role == kLauncherRole; };
+  const bool has_ranks =
+      std::ranges::any_of(processes, [&](const Process& process) { return process.alive && !is_launcher(process); });
   for (size_t i = 0; i < processes.size(); ++i) {
-    if (tracks[i] == nullptr || tracks[i]->changes == 0) continue;
+    if (tracks[i] == nullptr || tracks[i]->changes == 0 || (has_ranks && is_launcher(processes[i]))) continue;
     any_is_judged = any_is_judged || tracks[i]->changes >= kChangesToJudge;
     startup = std::max(startup, tracks[i]->startup);
     job_unchanged_ = std::min(job_unchanged_.value_or(Milliseconds::max()), processes[i].unchanged);

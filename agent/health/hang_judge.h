@@ -7,8 +7,8 @@
 // A process is judged once its metrics have changed kChangesToJudge times, at least kStartup apart, or a push interval if that
 // is shorter: in many jobs only rank 0 records values after the start. It hangs if nothing changed for hang_after() although
 // another process of the job has changed since, in half that time. The hang ends when the process's own metrics change, or the
-// setting does. If nothing changes in the whole job, the job hangs, and no further process of it is singled out: ranks that
-// wait for each other stop together.
+// setting does. If nothing changes in the whole job, but for its launchers, the job hangs, and no further process of it is
+// singled out: ranks that wait for each other stop together.
 //
 // job_unchanged() tells of a job that stops before any process is judged, in its first step, for example. The agent alone does
 // not take that for a hang: maybe the ranks that record values run elsewhere. The alerts compare all agents of the job.

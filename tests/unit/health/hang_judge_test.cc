@@ -105,6 +105,18 @@ TEST_F(HangJudgeTest, RanksThatStopTogetherHangAsAJob) {
   EXPECT_FALSE(judge_.job_hangs());
 }
 
+// It keeps its rendezvous alive.
+TEST_F(HangJudgeTest, ALauncherThatGoesOnDoesNotSpeakForItsRanks) {
+  Start(3);
+  processes[3].rank.role = "launcher";
+  Run(seconds(100), {0, 1, 2, 3});
+  Run(seconds(60), {3});
+  EXPECT_TRUE(judge_.job_hangs());
+  EXPECT_THAT(Hung(), IsEmpty());
+  Run(seconds(10), {0, 3});
+  EXPECT_FALSE(judge_.job_hangs());
+}
+
 TEST_F(HangJudgeTest, TheThresholdFollowsTheLongestPauseOfTheJob) {
   EXPECT_EQ(judge_.hang_after(), seconds(60));
   Run(seconds(100), {0, 1, 2});

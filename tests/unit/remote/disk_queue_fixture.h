@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -40,7 +41,7 @@ class DiskQueueFixture : public ::testing::Test {
     options_.directory_fd = fd_;
     options_.directory = temporary_.path();
     options_.name = "queue";
-    options_.now_ms = [this] { return now_ms_; };
+    options_.now_ms = [this] { return now_ms_.load(); };
     options_.after_step = std::move(after_step);
     auto queue = DiskQueue::Open(options_);
     ASSERT_TRUE(queue.ok()) << queue.error();
@@ -48,7 +49,7 @@ class DiskQueueFixture : public ::testing::Test {
   }
   // One sample a letter.
   Status Append(const std::string& body, int64_t timestamp_ms = 0) {
-    if (timestamp_ms == 0) timestamp_ms = now_ms_ = std::max(now_ms_, queue_->last_timestamp_ms().value_or(0)) + 1;
+    if (timestamp_ms == 0) timestamp_ms = now_ms_ = std::max(now_ms_.load(), queue_->last_timestamp_ms().value_or(0)) + 1;
     return queue_->Append({.timestamp_ms = timestamp_ms, .samples = static_cast<uint32_t>(body.size())}, body);
   }
   // The body of the next request, which is in flight until Finish.
@@ -86,7 +87,7 @@ class DiskQueueFixture : public ::testing::Test {
 
   const TemporaryDirectory temporary_;
   int fd_ = -1;
-  int64_t now_ms_ = 1'700'000'000'000;
+  std::atomic<int64_t> now_ms_ = 1'700'000'000'000;  // of the queue's threads, too
   DiskQueue::Options options_;
   CapturedLog log_;
   std::unique_ptr<DiskQueue> queue_;

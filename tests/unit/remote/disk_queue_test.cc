@@ -45,7 +45,7 @@ TEST_F(DiskQueueTest, RequestsComeOutInOrder) {
   EXPECT_THAT(SendAll(), ElementsAre("a", "bb"));
   EXPECT_EQ(queue_->stats().pending_samples, 0U);
   EXPECT_FALSE(queue_->stats().oldest_pending_ms);
-  EXPECT_EQ(queue_->last_timestamp_ms(), now_ms_);
+  EXPECT_EQ(queue_->last_timestamp_ms(), now_ms_.load());
 }
 
 TEST_F(DiskQueueTest, ANameTellsAllButTheBody) {
